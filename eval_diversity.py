@@ -3,7 +3,7 @@
 python -m eval_diversity --num_tasks 1,16,256,inf --seeds 0,1,2 --out results_diversity.csv
 """
 
-from sweeps import command
+from icl_lab.sweeps import command
 
 DEFAULTS = {"num_tasks": (1, 4, 16, 64, 256, 1024)}
 

@@ -3,7 +3,7 @@
 python -m eval_languages --negatives random_hash,other_language --num_pairs 10,40 --seeds 0,1,2
 """
 
-from sweeps import command
+from icl_lab.sweeps import command
 
 DEFAULTS = {"negatives": ("random_hash", "other_language")}
 

@@ -3,7 +3,7 @@
 python -m eval_noise --models lsa1,twolayer --noise_mode label_noise --p 0,0.25 --sigma 0.5 --placement clean_first
 """
 
-from sweeps import command
+from icl_lab.sweeps import command
 
 DEFAULTS = {
     "models": ("lsa1", "twolayer"),

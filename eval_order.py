@@ -3,8 +3,8 @@
 python -m eval_order --models lsa1,twolayer --ordering random,easy2hard --seeds 0,1,2 --out results_order.csv
 """
 
-from src.registries import ORDERINGS
-from sweeps import command
+from icl_lab.src.registries import ORDERINGS
+from icl_lab.sweeps import command
 
 DEFAULTS = {"models": ("lsa1", "twolayer"), "ordering": tuple(ORDERINGS)}
 

@@ -5,10 +5,13 @@
 
 from typing import TYPE_CHECKING, Any
 
-import environment  # noqa: F401 - it ends a process that lacks packages, before they are imported
+from icl_lab.lab import environment  # noqa: F401 - it ends a process that lacks packages, before they are imported
+from icl_lab.src import namespace
 
 if TYPE_CHECKING:
-    from analysis.loaded_run import load_run
+    from icl_lab.analysis.loaded_run import load_run
+
+namespace.check(__name__)
 
 __all__ = ["load_run"]
 
@@ -16,6 +19,6 @@ __all__ = ["load_run"]
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from analysis import loaded_run  # brings JAX, which commands import when their flags are valid
+    from icl_lab.analysis import loaded_run  # brings JAX, which commands import when their flags are valid
 
     return getattr(loaded_run, name)

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import cli
-from analysis.command import Command
-from store.readers import is_number
+from icl_lab.analysis.command import Command
+from icl_lab.lab import cli
+from icl_lab.store.readers import is_number
 
 NOT_DEFINED = "not defined"
 
@@ -28,10 +28,10 @@ def add_flags(parser: cli.Parser) -> None:
 
 def measure(run: Path, flags: argparse.Namespace) -> list[dict[str, Any]]:
     """Measures a stored run and draws the matrix; gives the transformer's part of it, robustness and the turn."""
-    from analysis.compared_run import load_compared
-    from analysis.measures.algorithm_distance import FINAL, write
-    from analysis.measures.turn import turn_in
-    from plots.algorithm_distance import draw_algorithm_distance
+    from icl_lab.analysis.compared_run import load_compared
+    from icl_lab.analysis.measures.algorithm_distance import FINAL, write
+    from icl_lab.analysis.measures.turn import turn_in
+    from icl_lab.plots.algorithm_distance import draw_algorithm_distance
 
     rows = write(load_compared(run), flags.snapshots)
     draw_algorithm_distance(run)

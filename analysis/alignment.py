@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-import cli
-from analysis.command import Command
-from flag_types import POSITIVE
-from src.checks import finite_results
+from icl_lab.analysis.command import Command
+from icl_lab.lab import cli
+from icl_lab.lab.flag_types import POSITIVE
+from icl_lab.src.checks import finite_results
 
 
 def add_flags(parser: cli.Parser) -> None:
@@ -25,8 +25,8 @@ def add_flags(parser: cli.Parser) -> None:
 @np.errstate(over="ignore", invalid="ignore")  # non-finite results are rejected
 def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     """Compares a stored run with gradient descent; `ConfigError` if the step size gives non-finite values."""
-    from analysis.compared_run import load_compared
-    from analysis.measures.alignment import alignment, write_values
+    from icl_lab.analysis.compared_run import load_compared
+    from icl_lab.analysis.measures.alignment import alignment, write_values
 
     loaded = load_compared(run, flags.eta)
     values = alignment(loaded)

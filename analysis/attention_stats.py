@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from analysis.command import Command
+from icl_lab.analysis.command import Command
 
 
 def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     """The position-matched AUROC of every score of a stored run, and of detectors of corruption, with its interval."""
-    from analysis.compared_run import load_compared
-    from analysis.measures.attention_stats import write
-    from families.regression import evaluation_context
+    from icl_lab.analysis.compared_run import load_compared
+    from icl_lab.analysis.measures.attention_stats import write
+    from icl_lab.families.regression.task import evaluation_context
 
     loaded = load_compared(run)
     values = write(loaded, evaluation_context(loaded.config))

@@ -11,16 +11,15 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-import cli
-import compile_cache
-from configs.registry import family_of
-from environment import check_devices
-from src.checks import ConfigError, require
-from store.lock import locked
-from store.params import NO_PICKLES
-from store.places import in_path
-from store.readers import StoreError, is_number
-from store.rundir import read_config
+from icl_lab.lab import cli, compile_cache
+from icl_lab.lab.configs.registry import family_of
+from icl_lab.lab.environment import check_devices
+from icl_lab.src.checks import ConfigError, require
+from icl_lab.store.lock import locked
+from icl_lab.store.params import NO_PICKLES
+from icl_lab.store.places import in_path
+from icl_lab.store.readers import StoreError, is_number
+from icl_lab.store.rundir import read_config
 
 OF_ANY_FAMILY = (
     *("losses", "essential_dynamics", "developmental_metrics"),

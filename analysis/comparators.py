@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from analysis.command import Command
+from icl_lab.analysis.command import Command
 
 
 def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     """The loss of each comparator of a stored run, or why it has none."""
-    from analysis.compared_run import load_compared
-    from analysis.measures.comparators import write
+    from icl_lab.analysis.compared_run import load_compared
+    from icl_lab.analysis.measures.comparators import write
 
     values = write(load_compared(run))
     words = {name: _in_words(part) for name, part in values.items() if isinstance(part, Mapping)}

@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-import cli
-from analysis import trained
-from configs.run import RunConfig
-from src.checks import ConfigError
-from src.statistics import mean_and_interval
-from store import conditions, layout
-from store.places import in_path
-from store.readers import StoreError, expecting
-from store.rundir import read_config, read_meta, read_summary
+from icl_lab.analysis import trained
+from icl_lab.lab import cli
+from icl_lab.lab.configs.run import RunConfig
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.statistics import mean_and_interval
+from icl_lab.store import conditions, layout
+from icl_lab.store.places import in_path
+from icl_lab.store.readers import StoreError, expecting
+from icl_lab.store.rundir import read_config, read_meta, read_summary
 
 # column -> where it stands in metrics_summary.json
 COLUMNS = {

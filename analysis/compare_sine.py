@@ -8,14 +8,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import cli
-import compile_cache
-from environment import check_devices
-from src.checks import ConfigError
-from store.lock import locked
-from store.places import in_path
-from store.readers import StoreError
-from store.rundir import read_config
+from icl_lab.lab import cli, compile_cache
+from icl_lab.lab.environment import check_devices
+from icl_lab.src.checks import ConfigError
+from icl_lab.store.lock import locked
+from icl_lab.store.places import in_path
+from icl_lab.store.readers import StoreError
+from icl_lab.store.rundir import read_config
 
 
 def parser() -> cli.Parser:
@@ -28,8 +27,8 @@ def parser() -> cli.Parser:
 
 def measure(run: Path, control: Path) -> dict[str, Any]:
     """Compares two finished runs, and writes the comparison into the transformer's."""
-    from analysis.loaded_run import load_run
-    from analysis.measures.compare_sine import write
+    from icl_lab.analysis.loaded_run import load_run
+    from icl_lab.analysis.measures.compare_sine import write
 
     return write(load_run(run), load_run(control))
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis.loaded_run import LoadedRun, load_run
-from configs.regression import RegressionConfig
-from families.regression import GradientDescent, find_gd
+from icl_lab.analysis.loaded_run import LoadedRun, load_run
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.regression.task import GradientDescent, find_gd
 
 
 @dataclass(frozen=True, eq=False)

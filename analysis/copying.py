@@ -9,13 +9,13 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from analysis.command import Command
+from icl_lab.analysis.command import Command
 
 
 def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     """How far the first layer's rows of a stored run depend on their own, the following and other tokens."""
-    from analysis.loaded_run import load_run
-    from analysis.measures.copying import write
+    from icl_lab.analysis.loaded_run import load_run
+    from icl_lab.analysis.measures.copying import write
 
     return write(load_run(run))
 

@@ -15,14 +15,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import cli
-from analysis.command import Command
-from analysis.llc import SELECTIONS, selection
-from analysis.measures.llc_settings import TYPES, Settings
-from flag_types import SEED, shown
-from src.checks import require
-from store import layout
-from store.readers import expecting
+from icl_lab.analysis.command import Command
+from icl_lab.analysis.llc import SELECTIONS, selection
+from icl_lab.analysis.measures.llc_settings import TYPES, Settings
+from icl_lab.lab import cli
+from icl_lab.lab.flag_types import SEED, shown
+from icl_lab.src.checks import require
+from icl_lab.store import layout
+from icl_lab.store.readers import expecting
 
 CHAINS = {"chains": 4, "burn_in": 200, "draws": 400, "tasks": 2048}
 PARTS = ("eps", "nbeta", "gamma")
@@ -37,8 +37,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     """Measures all of it, and draws the figure."""
-    from analysis.measures.development.develop import Recipe, check_stages, develop
-    from plots.develop import draw_development
+    from icl_lab.analysis.measures.development.develop import Recipe, check_stages, develop
+    from icl_lab.plots.develop import draw_development
 
     check_stages(run, flags.checkpoints)
     facts = develop(run, Recipe(settings_of(flags), flags.checkpoints, seed=flags.seed, hessian=flags.hessian))

@@ -13,10 +13,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-import cli
-from analysis.command import Command
-from flag_types import SEED, Whole
-from src.checks import require
+from icl_lab.analysis.command import Command
+from icl_lab.lab import cli
+from icl_lab.lab.flag_types import SEED, Whole
+from icl_lab.src.checks import require
 
 PROBES = 20
 MOST_PROBES, MEMORY = 10_000, "the error is then 1 % of one probe's, and each takes a step's time"
@@ -25,9 +25,9 @@ SHOWN = ("loss", "weight_norm", "hessian_trace", "hessian_top", "id_icl_1_k_text
 
 def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     """Measures every checkpoint, and draws the figure."""
-    from analysis.loaded_run import load_run
-    from analysis.measures.development.metrics import write
-    from plots.developmental_metrics import draw_metrics
+    from icl_lab.analysis.loaded_run import load_run
+    from icl_lab.analysis.measures.development.metrics import write
+    from icl_lab.plots.developmental_metrics import draw_metrics
 
     probes, seed = (default if given is None else given for given, default in ((flags.probes, PROBES), (flags.seed, 0)))
     rows, missing = write(load_run(run), flags.hessian, probes, seed)

@@ -12,9 +12,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-import cli
-from analysis.command import Command
-from flag_types import SEED, Number, Whole
+from icl_lab.analysis.command import Command
+from icl_lab.lab import cli
+from icl_lab.lab.flag_types import SEED, Number, Whole
 
 SMOOTHING = 0.06
 SMOOTHINGS = Number(0.0, 1.0, open_high=True)
@@ -23,10 +23,10 @@ WALKS = Whole(1, 10_000, "a p-value has then four digits, and each walk takes as
 
 def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     """Measures the trajectory and its null, and draws both."""
-    from analysis.loaded_run import load_run
-    from analysis.measures.development.essential_dynamics import FEWEST
-    from analysis.measures.development.trajectory import write
-    from plots.essential_dynamics import draw_dynamics
+    from icl_lab.analysis.loaded_run import load_run
+    from icl_lab.analysis.measures.development.essential_dynamics import FEWEST
+    from icl_lab.analysis.measures.development.trajectory import write
+    from icl_lab.plots.essential_dynamics import draw_dynamics
 
     facts = write(load_run(run), flags.walks, flags.smoothing, flags.seed)
     draw_dynamics(run)

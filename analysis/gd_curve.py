@@ -11,18 +11,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-import cli
-import compile_cache
-from environment import check_devices
-from flag_types import COUNT, NOT_NEGATIVE, POSITIVE, SEED, TASKS, Whole
-from src.checks import ConfigError, finite_results, require
-from src.data_config import LinearData, QueriesData
-from src.loss_conventions import TRIMMED_MEAN
-from store import outputs
-from store.atomic import json_bytes
-from store.places import in_path, out_file
-from store.readers import StoreError
-from store.rundir import read_config
+from icl_lab.lab import cli, compile_cache
+from icl_lab.lab.environment import check_devices
+from icl_lab.lab.flag_types import COUNT, NOT_NEGATIVE, POSITIVE, SEED, TASKS, Whole
+from icl_lab.src.checks import ConfigError, finite_results, require
+from icl_lab.src.data_config import LinearData, QueriesData
+from icl_lab.src.loss_conventions import TRIMMED_MEAN
+from icl_lab.store import outputs
+from icl_lab.store.atomic import json_bytes
+from icl_lab.store.places import in_path, out_file
+from icl_lab.store.readers import StoreError
+from icl_lab.store.rundir import read_config
 
 STEP_SIZES = ("one_step", "spectral", "spectral_set", "envelope", "line_search")
 DAMPED = ("one_step", "spectral", "spectral_set")
@@ -99,7 +98,7 @@ def main(argv: list[str]) -> None:
     seed = flags.seed if flags.like is None else read_config(flags.like).data_seed
     check_devices()
     compile_cache.enable()
-    from baselines.gd_curve import gd_curve
+    from icl_lab.baselines.gd_curve import gd_curve
 
     metrics = gd_curve(
         data, seed, flags.num_tasks, flags.steps, flags.step_size, flags.damping, flags.start, flags.ridge

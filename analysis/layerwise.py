@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-import cli
-from analysis.command import Command
-from flag_types import POSITIVE, TASKS, Whole
-from src.checks import finite_results
-from store import layout, outputs
-from store.atomic import json_bytes
-from store.places import out_file
+from icl_lab.analysis.command import Command
+from icl_lab.lab import cli
+from icl_lab.lab.flag_types import POSITIVE, TASKS, Whole
+from icl_lab.src.checks import finite_results
+from icl_lab.store import layout, outputs
+from icl_lab.store.atomic import json_bytes
+from icl_lab.store.places import out_file
 
 WRITER = "analysis.layerwise"
 LAYERS = Whole(1, 100_000, "a loss of every task is kept after each")
@@ -42,8 +42,8 @@ def measure(run: Path, flags: argparse.Namespace) -> list[dict[str, Any]]:
     """
     place = run / layout.LAYERWISE if flags.out is None else flags.out
     outputs.check([place], WRITER, run)
-    from analysis.loaded_run import load_run
-    from analysis.measures.layerwise import layerwise
+    from icl_lab.analysis.loaded_run import load_run
+    from icl_lab.analysis.measures.layerwise import layerwise
 
     metrics = layerwise(load_run(run), flags.num_tasks, flags.layers, flags.damping)
     if flags.damping is not None:

@@ -17,14 +17,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import cli
-from analysis.command import Command
-from analysis.measures.llc_settings import TYPES, Settings
-from executors import choice
-from executors.task import Executor
-from flag_types import COUNT, Whole, shown
-from store.lock import locked
-from store.rundir import read_status
+from icl_lab.analysis.command import Command
+from icl_lab.analysis.measures.llc_settings import TYPES, Settings
+from icl_lab.lab import cli
+from icl_lab.lab.executors import choice
+from icl_lab.lab.executors.task import Executor
+from icl_lab.lab.flag_types import COUNT, Whole, shown
+from icl_lab.store.lock import locked
+from icl_lab.store.rundir import read_status
 
 # field of the settings -> what it is
 FLAGS: Mapping[str, str] = {
@@ -75,8 +75,8 @@ def settings_of(flags: argparse.Namespace, prefix: str = "") -> Settings:
 
 def measure(run: Path, flags: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Estimates the LLC at a run's checkpoints; with --follow first beside its training, until that has ended."""
-    from analysis.measures import llc_run, llc_traces
-    from plots.llc import draw_llc
+    from icl_lab.analysis.measures import llc_run, llc_traces
+    from icl_lab.plots.llc import draw_llc
 
     executor = _executor(flags)
     settings, selection = settings_of(flags), flags.checkpoints or ("all" if flags.follow else "last")

@@ -14,11 +14,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-import cli
-from analysis.command import Command
-from analysis.llc import FLAGS, STEP, help_of
-from analysis.measures.llc_settings import TYPES, Settings
-from flag_types import POSITIVE, shown
+from icl_lab.analysis.command import Command
+from icl_lab.analysis.llc import FLAGS, STEP, help_of
+from icl_lab.analysis.measures.llc_settings import TYPES, Settings
+from icl_lab.lab import cli
+from icl_lab.lab.flag_types import POSITIVE, shown
 
 GRID = ("eps", "nbeta", "gamma")  # settings that the grid is of
 WORDS = ("early", "middle", "last")
@@ -27,8 +27,8 @@ SHORT = {"chains": 4, "burn_in": 150, "draws": 300}  # of a cell, where no other
 
 def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     """Estimates the grid, and draws it."""
-    from analysis.measures.llc_calibration import calibrate
-    from plots.llc_calibration import draw_calibration
+    from icl_lab.analysis.measures.llc_calibration import calibrate
+    from icl_lab.plots.llc_calibration import draw_calibration
 
     advice = calibrate(run, flags.steps, _settings(flags), *(getattr(flags, name) for name in GRID))
     draw_calibration(run)

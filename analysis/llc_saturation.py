@@ -12,18 +12,18 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-import cli
-from analysis.command import Command
-from analysis.llc import FLAGS, SELECTIONS, selection
-from analysis.measures.llc_settings import TYPES, Settings
+from icl_lab.analysis.command import Command
+from icl_lab.analysis.llc import FLAGS, SELECTIONS, selection
+from icl_lab.analysis.measures.llc_settings import TYPES, Settings
+from icl_lab.lab import cli
 
 SHARED = ("batch_size", "tasks", "chains", "burn_in", "draws", "seed")  # settings that both have in common
 
 
 def measure(run: Path, flags: argparse.Namespace) -> list[dict[str, Any]]:
     """Estimates both settings and draws them; gives a row for each."""
-    from analysis.measures.llc_saturation import compare_settings, line
-    from plots.llc_saturation import draw_saturation
+    from icl_lab.analysis.measures.llc_saturation import compare_settings, line
+    from icl_lab.plots.llc_saturation import draw_saturation
 
     rows = compare_settings(run, _given(flags), flags.checkpoints)
     lines = [line(name, setting_rows) for name, setting_rows in rows.items()]

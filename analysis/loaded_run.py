@@ -10,15 +10,15 @@ from typing import Any, Self
 import jax
 from jax.tree_util import Partial
 
-import store
-from families.experiment import model_of
-from families.shared_arrays import shared_with
-from src.model import Model
-from src.precision import use_highest_precision
-from src.prng import Purpose, key, purpose_key
-from store import layout, snapshots
-from store.params import flattened
-from store.readers import StoreError, check_arrays
+from icl_lab import store
+from icl_lab.families.experiment import model_of
+from icl_lab.families.shared_arrays import shared_with
+from icl_lab.src.model import Model
+from icl_lab.src.precision import use_highest_precision
+from icl_lab.src.prng import Purpose, key, purpose_key
+from icl_lab.store import layout, snapshots
+from icl_lab.store.params import flattened
+from icl_lab.store.readers import StoreError, check_arrays
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,13 +9,13 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from analysis.command import Command
+from icl_lab.analysis.command import Command
 
 
 def measure(run: Path, flags: argparse.Namespace) -> list[dict[str, Any]]:
     """Mean and standard error over tasks, a row a snapshot; one row, that of the end, where none were kept."""
-    from analysis.loaded_run import load_run
-    from analysis.measures.losses import write
+    from icl_lab.analysis.loaded_run import load_run
+    from icl_lab.analysis.measures.losses import write
 
     return write(load_run(run))
 

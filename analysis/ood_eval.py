@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-import cli
-from analysis.command import Command
-from flag_types import POSITIVE
-from src.checks import finite_results
+from icl_lab.analysis.command import Command
+from icl_lab.lab import cli
+from icl_lab.lab.flag_types import POSITIVE
+from icl_lab.src.checks import finite_results
 
 ALPHAS = (1.0, 1.5, 2.0, 3.0)  # also those of a run at its end
 
@@ -28,8 +28,8 @@ def add_flags(parser: cli.Parser) -> None:
 @np.errstate(over="ignore", invalid="ignore")  # non-finite results are rejected
 def measure(run: Path, flags: argparse.Namespace) -> list[dict[str, Any]]:
     """Evaluates a stored run; `ConfigError` if labels or results at one of the scales are non-finite."""
-    from analysis.compared_run import load_compared
-    from analysis.measures.ood_eval import ood_curve, write_rows
+    from icl_lab.analysis.compared_run import load_compared
+    from icl_lab.analysis.measures.ood_eval import ood_curve, write_rows
 
     loaded = load_compared(run)
     rows = ood_curve(loaded, flags.alphas, flags.keep_labels)

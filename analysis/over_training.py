@@ -9,13 +9,13 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from analysis.command import Command
+from icl_lab.analysis.command import Command
 
 
 def measure(run: Path, flags: argparse.Namespace) -> list[dict[str, Any]]:
     """Compares a stored run at every snapshot of its training."""
-    from analysis.compared_run import load_compared
-    from analysis.measures.over_training import write
+    from icl_lab.analysis.compared_run import load_compared
+    from icl_lab.analysis.measures.over_training import write
 
     return write(load_compared(run))
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import cli
-from analysis.command import Command
-from flag_types import TASKS
+from icl_lab.analysis.command import Command
+from icl_lab.lab import cli
+from icl_lab.lab.flag_types import TASKS
 
 BY_POSITION = ("predicted", "predicted_se", "regressed", "regressed_se", "differentiated")
 
@@ -24,8 +24,8 @@ def add_flags(parser: cli.Parser) -> None:
 
 def measure(run: Path, flags: argparse.Namespace) -> list[dict[str, Any]]:
     """A row for each position of a stored run's contexts, then how well predictions and step sizes are explained."""
-    from analysis.loaded_run import load_run
-    from analysis.measures.position_steps import write
+    from icl_lab.analysis.loaded_run import load_run
+    from icl_lab.analysis.measures.position_steps import write
 
     return _rows(write(load_run(run), flags.tasks))
 

@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from analysis.sgld import Target
-from environment import extra
-from src.model import Batch
+from icl_lab.analysis.sgld import Target
+from icl_lab.lab.environment import extra
+from icl_lab.src.model import Batch
 
 ACCEPTED = 0.8  # share of proposals that the step size is tuned to
 

@@ -21,9 +21,9 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.flatten_util import ravel_pytree
 
-from src.checks import require
-from src.model import Batch, Model, Params
-from src.prng import Purpose, purpose_key
+from icl_lab.src.checks import require
+from icl_lab.src.model import Batch, Model, Params
+from icl_lab.src.prng import Purpose, purpose_key
 
 Losses = Callable[[Array, Batch], Array]  # of a vector [d] and a batch of B tasks -> [B]
 

@@ -13,12 +13,12 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import cli
-from analysis.command import Command
-from configs.overrides import parse
-from configs.run import fields_of, made_of
-from src.checks import ConfigError, require
-from src.data_config import DataConfig
+from icl_lab.analysis.command import Command
+from icl_lab.lab import cli
+from icl_lab.lab.configs.overrides import parse
+from icl_lab.lab.configs.run import fields_of, made_of
+from icl_lab.src.checks import ConfigError, require
+from icl_lab.src.data_config import DataConfig
 
 FIELDS = {field.name: field for field in fields(DataConfig)}
 
@@ -57,8 +57,8 @@ def shifted(data: DataConfig, text: str) -> DataConfig:
 
 def measure(run: Path, flags: argparse.Namespace) -> list[dict[str, Any]]:
     """Evaluates a stored run."""
-    from analysis.compared_run import load_compared
-    from analysis.measures.shifts import write
+    from icl_lab.analysis.compared_run import load_compared
+    from icl_lab.analysis.measures.shifts import write
 
     loaded = load_compared(run)
     shifts: Mapping[str, DataConfig] = {text: shifted(loaded.config.data, text) for text in flags.shift}

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import cli
-from analysis.command import Command
-from flag_types import POSITIVE, SEED, Number, Whole
-from store.places import in_path
+from icl_lab.analysis.command import Command
+from icl_lab.lab import cli
+from icl_lab.lab.flag_types import POSITIVE, SEED, Number, Whole
+from icl_lab.store.places import in_path
 
 BOUND, Z, DRAWS = 0.047, 3.0, 1000
 LENGTH = Number(1e-3, 1e3, why="a training is shorter than 22 in log step")
@@ -24,8 +24,8 @@ LENGTH = Number(1e-3, 1e3, why="a training is shorter than 22 in log step")
 
 def measure(run: Path, flags: argparse.Namespace) -> Iterator[Mapping[str, Any]]:
     """Fits the curve, writes its milestones and stages, and draws them; prints both."""
-    from analysis.measures.development.run_stages import LLC, Rule, write
-    from plots.stages import draw_stages
+    from icl_lab.analysis.measures.development.run_stages import LLC, Rule, write
+    from icl_lab.plots.stages import draw_stages
 
     rule = Rule(flags.bound, flags.z, flags.length, flags.draws, flags.seed)
     facts, table = write(run, flags.also, flags.setting, flags.healthy, rule)

@@ -9,13 +9,13 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from analysis.command import Command
+from icl_lab.analysis.command import Command
 
 
 def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     """The test-set losses of a stored run, measured again."""
-    from analysis.loaded_run import load_run
-    from analysis.measures.task_diversity import measure_test_set
+    from icl_lab.analysis.loaded_run import load_run
+    from icl_lab.analysis.measures.task_diversity import measure_test_set
 
     return measure_test_set(load_run(run))
 

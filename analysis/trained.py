@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from configs.family import Criterion, Summary
-from configs.registry import family_of
-from configs.run import RunConfig
-from store import layout, rundir
-from store.readers import expecting
+from icl_lab.lab.configs.family import Criterion, Summary
+from icl_lab.lab.configs.registry import family_of
+from icl_lab.lab.configs.run import RunConfig
+from icl_lab.store import layout, rundir
+from icl_lab.store.readers import expecting
 
 
 def of_run(run: Path) -> bool | None:
@@ -35,7 +35,9 @@ def with_verdict(config: RunConfig, summary: Summary) -> dict[str, Any]:
     criteria = family_of(config).criteria
     if not criteria:
         return {**summary, "trained": {"met": None, "reason": f"the family {config.family} names no criterion"}}
-    from families.experiment import experiment_of  # brings JAX, which commands import when their flags are valid
+    from icl_lab.families.experiment import (
+        experiment_of,  # brings JAX, which commands import when their flags are valid
+    )
 
     experiment = experiment_of(config)
     completed = {**summary, **experiment.references(config, summary)}

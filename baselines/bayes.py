@@ -20,9 +20,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from baselines.convergence import least_between
-from src.batch import Batch
-from src.checks import in_range, require
+from icl_lab.baselines.convergence import least_between
+from icl_lab.src.batch import Batch
+from icl_lab.src.checks import in_range, require
 
 SEQUENCES, TASKS = 128, 512  # a block and a chunk: arrays of 256 KiB, which stay in a core's cache
 SAMPLES = 64  # a chunk whose components carry a covariance

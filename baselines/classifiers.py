@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from baselines.convergence import iterate
-from src.batch import Batch
+from icl_lab.baselines.convergence import iterate
+from icl_lab.src.batch import Batch
 
 NEWTON_STEPS = 12  # in full, which suffice but for small penalties
 TOLERANCE = 1e-3  # of the error of w.x, which is one of 2 p - 1 of half as much

@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from baselines.gradient_descent import Predictor
-from src.batch import Batch
-from src.checks import same_shape
-from src.losses import half_mse
+from icl_lab.baselines.gradient_descent import Predictor
+from icl_lab.src.batch import Batch
+from icl_lab.src.checks import same_shape
+from icl_lab.src.losses import half_mse
 
 SMALLEST_NORM = 1e-8  # below it a sensitivity has no direction
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from src.attn import merged_of
-from src.checks import ConfigError
-from src.config import Architecture, StackConfig
+from icl_lab.src.attn import merged_of
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.config import Architecture, StackConfig
 
 
 def gd_params(

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from src.checks import require
+from icl_lab.src.checks import require
 
 
 class Solution(NamedTuple):

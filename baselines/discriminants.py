@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from src.batch import Batch
+from icl_lab.src.batch import Batch
 
 RIDGE = 1e-6  # of a discriminant's moments
 

@@ -8,12 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from baselines.linear_mmse import bayes_penalty, ridge_weights
-from baselines.loss_curves import facts, over_tasks, path_losses, reference_losses, summary, unstable_share
-from baselines.step_sizes import RULES, Problem
-from src.batch import Batch
-from src.data_config import QueriesData
-from src.precision import use_highest_precision
+from icl_lab.baselines.linear_mmse import bayes_penalty, ridge_weights
+from icl_lab.baselines.loss_curves import facts, over_tasks, path_losses, reference_losses, summary, unstable_share
+from icl_lab.baselines.step_sizes import RULES, Problem
+from icl_lab.src.batch import Batch
+from icl_lab.src.data_config import QueriesData
+from icl_lab.src.precision import use_highest_precision
 
 
 @np.errstate(over="ignore", invalid="ignore")  # the caller handles non-finite values

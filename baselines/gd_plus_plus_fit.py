@@ -21,12 +21,12 @@ from jax import Array
 from jax.tree_util import Partial
 from scipy.optimize import OptimizeResult, minimize
 
-from baselines.gradient_descent import gd_plus_plus
-from baselines.spectrum import eigenvalues
-from src.batch import Batch
-from src.checks import require
-from src.data import sample_batch
-from src.data_config import LinearData
+from icl_lab.baselines.gradient_descent import gd_plus_plus
+from icl_lab.baselines.spectrum import eigenvalues
+from icl_lab.src.batch import Batch
+from icl_lab.src.checks import require
+from icl_lab.src.data import sample_batch
+from icl_lab.src.data_config import LinearData
 
 STARTS = 12  # random rates that learning starts from, in addition to the shared ones
 TRIED, LEARNED, HELD_OUT = 1024, 8192, 65_536  # contexts: for the starts, for the best of them, to choose among these

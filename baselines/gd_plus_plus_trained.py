@@ -15,9 +15,9 @@ import optax
 from jax import Array
 from jax.tree_util import Partial
 
-from baselines.gd_plus_plus_fit import Rates, expected_losses, gd_plus_plus_of, sampled_spectra
-from baselines.gradient_descent import one_step_size
-from src.data_config import LinearData
+from icl_lab.baselines.gd_plus_plus_fit import Rates, expected_losses, gd_plus_plus_of, sampled_spectra
+from icl_lab.src.data_config import LinearData
+from icl_lab.src.one_step import one_step_size
 
 TRAINING_STEPS, LEARNING_RATE, BATCH = 1000, 1e-3, 512
 POOL, TRIED = 65_536, 8192  # contexts: from which batches are drawn, and for the start

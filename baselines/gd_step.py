@@ -10,8 +10,8 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    return getattr(import_module("baselines.gradient_descent"), name)
+    return getattr(import_module("icl_lab.baselines.gradient_descent"), name)
 
 
 if __name__ == "__main__":
-    import_module("analysis.gd_curve").launch()
+    import_module("icl_lab.analysis.gd_curve").launch()

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from src.batch import Batch
+from icl_lab.src.batch import Batch
 
 State = TypeVar("State")
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from src.checks import require
+from icl_lab.src.checks import require
 
 POINTS = 1500  # of the quadrature, for each parameter
 NARROWEST, WIDEST = -30.0, 3.0  # log of the smallest parameter that it resolves; of the widest in prior widths

@@ -24,7 +24,7 @@ import numpy as np
 from jax import Array
 from jax.tree_util import Partial
 
-from src.batch import Batch
+from icl_lab.src.batch import Batch
 
 Features = Callable[[Batch], Array]  # batch -> [B, F]
 RIDGE = 1e-9  # of each feature's mean square, for features that are always 0 or duplicated

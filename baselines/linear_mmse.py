@@ -10,12 +10,12 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jax import Array
 
-from src.batch import Batch
-from src.checks import require
-from src.config import ContextConfig
-from src.data_config import DataConfig, LinearData
-from src.registries import NOISE_MODES
-from src.registry import Functions
+from icl_lab.src.batch import Batch
+from icl_lab.src.checks import require
+from icl_lab.src.config import ContextConfig
+from icl_lab.src.data_config import DataConfig, LinearData
+from icl_lab.src.registries import NOISE_MODES
+from icl_lab.src.registry import Functions
 
 
 def ridge(batch: Batch, penalty: float) -> Array:

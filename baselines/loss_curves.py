@@ -14,14 +14,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from baselines.iterations import conjugate_gradients, newton_schulz, normal_equations
-from baselines.linear_mmse import bayes_penalty, ridge_weights
-from src import loss_conventions
-from src.batch import Batch
-from src.checks import same_shape
-from src.data_config import QueriesData
-from src.prng import Purpose
-from src.queries import task_chunks
+from icl_lab.baselines.iterations import conjugate_gradients, newton_schulz, normal_equations
+from icl_lab.baselines.linear_mmse import bayes_penalty, ridge_weights
+from icl_lab.src import loss_conventions
+from icl_lab.src.batch import Batch
+from icl_lab.src.checks import same_shape
+from icl_lab.src.data_config import QueriesData
+from icl_lab.src.prng import Purpose
+from icl_lab.src.queries import task_chunks
 
 TRIMMED = 0.001  # share of the tasks, those of the largest losses, that the trimmed mean leaves out
 MOST_SQUARINGS = 24  # of Newton-Schulz: 2^24 steps of descent, beyond what float32 resolves

@@ -19,13 +19,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from baselines.linear_mmse import linear_mmse
-from src.batch import Batch
-from src.checks import require
-from src.config import ContextConfig
-from src.data_config import DataConfig
-from src.registries import NOISE_MODES
-from src.registry import Functions
+from icl_lab.baselines.linear_mmse import linear_mmse
+from icl_lab.src.batch import Batch
+from icl_lab.src.checks import require
+from icl_lab.src.config import ContextConfig
+from icl_lab.src.data_config import DataConfig
+from icl_lab.src.registries import NOISE_MODES
+from icl_lab.src.registry import Functions
 
 MAX_PAIRS = 16  # 65 536 masks: a millisecond or two a task
 CELLS = 2**16  # masks times tasks of a chunk: a few MiB, whatever N is

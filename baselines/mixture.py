@@ -19,11 +19,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from baselines import bayes
-from baselines.linear_mmse import ridge_weights
-from src.batch import Batch
-from src.checks import in_range, require
-from src.tasks import MIXTURE_STD, centres
+from icl_lab.baselines import bayes
+from icl_lab.baselines.linear_mmse import ridge_weights
+from icl_lab.src.batch import Batch
+from icl_lab.src.checks import in_range, require
+from icl_lab.src.tasks import MIXTURE_STD, centres
 
 
 class Posterior(NamedTuple):

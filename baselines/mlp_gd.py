@@ -12,10 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from src.attention_products import pair_scores
-from src.attn import Hook, no_hook
-from src.config import Architecture, SineModel
-from src.data_config import SineData
+from icl_lab.src.attention_products import pair_scores
+from icl_lab.src.attn import Hook, no_hook
+from icl_lab.src.config import Architecture, SineModel
+from icl_lab.src.data_config import SineData
 
 
 def one_step(tokens: Array, architecture: Architecture[SineModel], hook: Hook = no_hook) -> Array:

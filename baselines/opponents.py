@@ -12,17 +12,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from baselines import mixture, preconditioned, sparse
-from baselines.linear_mmse import ridge
-from src import registries
-from src.batch import Batch
-from src.checks import named, require
-from src.covariance import fixed_eigenvalues
-from src.data import TASK_POWERS
-from src.registry import Functions
+from icl_lab.baselines import mixture, preconditioned, sparse
+from icl_lab.baselines.linear_mmse import ridge
+from icl_lab.src import registries
+from icl_lab.src.batch import Batch
+from icl_lab.src.checks import named, require
+from icl_lab.src.covariance import fixed_eigenvalues
+from icl_lab.src.data import TASK_POWERS
+from icl_lab.src.registry import Functions
 
 if TYPE_CHECKING:
-    from configs.regression import RegressionConfig
+    from icl_lab.families.regression.config import RegressionConfig
 
 
 def preconditioned_gd(batch: Batch, config: RegressionConfig) -> Array:

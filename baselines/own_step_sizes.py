@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from baselines.spectrum import eigenvalues
+from icl_lab.baselines.spectrum import eigenvalues
 
 CHUNK = 4096  # contexts whose spectra are computed together
 BEYOND, SHARE, POINTS = 1.15, 1e-6, 512  # the guard of `guarded`

@@ -14,13 +14,13 @@ import jax
 import numpy as np
 from jax import Array
 
-from baselines import bayes
-from src.batch import Batch
-from src.data import labels
-from src.data_config import PoolData
-from src.prng import Purpose, purpose_key
-from src.prng import key as make_key
-from src.sequences import sample_sequences, task_pool, traced_size
+from icl_lab.baselines import bayes
+from icl_lab.src.batch import Batch
+from icl_lab.src.data import labels
+from icl_lab.src.data_config import PoolData
+from icl_lab.src.prng import Purpose, purpose_key
+from icl_lab.src.prng import key as make_key
+from icl_lab.src.sequences import sample_sequences, task_pool, traced_size
 
 SEQUENCES = 4096
 

@@ -18,8 +18,8 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from src.batch import Batch
-from src.checks import require
+from icl_lab.src.batch import Batch
+from icl_lab.src.checks import require
 
 
 def features(batch: Batch) -> Array:

@@ -23,12 +23,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from src.batch import Batch
-from src.checks import require
-from src.covariance import fixed_eigenvalues
-from src.data import TASK_POWERS
-from src.data_config import DataConfig
-from src.registries import TASK_DISTRIBUTIONS
+from icl_lab.src.batch import Batch
+from icl_lab.src.checks import require
+from icl_lab.src.covariance import fixed_eigenvalues
+from icl_lab.src.data import TASK_POWERS
+from icl_lab.src.data_config import DataConfig
+from icl_lab.src.registries import TASK_DISTRIBUTIONS
 
 
 class Moments(NamedTuple):

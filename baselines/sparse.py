@@ -16,11 +16,11 @@ import numpy as np
 from jax import Array, lax
 from jax.tree_util import Partial
 
-from baselines import bayes
-from baselines.convergence import iterate, least_between
-from src.batch import Batch
-from src.checks import in_range, require
-from src.tasks import NONZERO
+from icl_lab.baselines import bayes
+from icl_lab.baselines.convergence import iterate, least_between
+from icl_lab.src.batch import Batch
+from icl_lab.src.checks import in_range, require
+from icl_lab.src.tasks import NONZERO
 
 MOST_DIMENSIONS = 12  # 4096 supports
 TOLERANCE, ROUNDS = 1e-9, 1000  # of the lasso, which takes about ten

@@ -14,12 +14,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from baselines.gradient_descent import one_step_size
-from baselines.iterations import descent, normal_equations, power_iteration, steepest_descent
-from baselines.loss_curves import over_tasks, path_losses
-from src.batch import Batch
-from src.data_config import QueriesData
-from src.queries import task_chunks
+from icl_lab.baselines.iterations import descent, normal_equations, power_iteration, steepest_descent
+from icl_lab.baselines.loss_curves import over_tasks, path_losses
+from icl_lab.src.batch import Batch
+from icl_lab.src.data_config import QueriesData
+from icl_lab.src.one_step import one_step_size
+from icl_lab.src.queries import task_chunks
 
 DAMPING = 0.75  # of the closed-form step: undamped it diverges on 8 % of the tasks of 20 pairs in 20 dimensions
 GRID = np.linspace(0.1, 1.3, 49)  # of the lower envelope, in units of the closed-form step

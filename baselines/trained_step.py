@@ -17,13 +17,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from baselines import preconditioned
-from baselines.comparison import cosine
-from baselines.preconditioned import Moments
-from src.batch import Batch
-from src.checks import ConfigError
-from src.config import ContextConfig
-from src.data_config import DataConfig
+from icl_lab.baselines import preconditioned
+from icl_lab.baselines.comparison import cosine
+from icl_lab.baselines.preconditioned import Moments
+from icl_lab.src.batch import Batch
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.config import ContextConfig
+from icl_lab.src.data_config import DataConfig
 
 ONE_STEP = ("loss", "zero_loss", "align_cos")  # what `losses` gives
 

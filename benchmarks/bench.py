@@ -10,16 +10,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import cli
-from benchmarks.cases import FULL, NAMES, QUICK, Settings
-from environment import check_devices
-from flag_types import Whole
-from runners.progress import ConsoleLogger, Logger
-from store import outputs
-from store.atomic import json_bytes
-from store.places import out_file
-from store.provenance import now
-from store.readers import StoreError, expecting, read_json
+from icl_lab.benchmarks.cases import FULL, NAMES, QUICK, Settings
+from icl_lab.lab import cli
+from icl_lab.lab.environment import check_devices
+from icl_lab.lab.flag_types import Whole
+from icl_lab.runners.progress import ConsoleLogger, Logger
+from icl_lab.store import outputs
+from icl_lab.store.atomic import json_bytes
+from icl_lab.store.places import out_file
+from icl_lab.store.provenance import now
+from icl_lab.store.readers import StoreError, expecting, read_json
 
 WRITER = "benchmarks.bench"
 ESTIMATED = "llc_run"  # the measurement with an LLC
@@ -64,9 +64,9 @@ def measure(names: Sequence[str], settings: Settings, out: Path | None, fresh: b
     check_devices()
     import jax
 
-    from benchmarks import machine, table
-    from benchmarks.measurements import MEASUREMENTS
-    from src.precision import use_highest_precision
+    from icl_lab.benchmarks import machine, table
+    from icl_lab.benchmarks.measurements import MEASUREMENTS
+    from icl_lab.src.precision import use_highest_precision
 
     use_highest_precision()
     facts = machine.describe()
@@ -91,7 +91,7 @@ def measure(names: Sequence[str], settings: Settings, out: Path | None, fresh: b
 
 def _earlier(path: Path, facts: dict[str, Any]) -> dict[str, Any]:
     """The results in a file; `StoreError` if machine or settings differ, or if they are none of a benchmark."""
-    from benchmarks import table
+    from icl_lab.benchmarks import table
 
     earlier = read_json(path)
     for name in ("machine", "settings"):

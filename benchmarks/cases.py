@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from configs.diversity import DiversityConfig
-from configs.languages import LanguagesConfig
-from configs.overrides import completed, resolve, set_values
-from configs.presets import preset
-from configs.regression import RegressionConfig
-from configs.run import RunConfig
+from icl_lab.families.diversity.config import DiversityConfig
+from icl_lab.families.languages.config import LanguagesConfig
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.lab.configs.overrides import completed, resolve, set_values
+from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.run import RunConfig
 
 
 class Case(NamedTuple):

@@ -11,8 +11,8 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks.cases import CASES
-from benchmarks.processes import ROOT
+from icl_lab.benchmarks.cases import CASES
+from icl_lab.benchmarks.processes import ROOT
 
 
 def measure(whose: str, case: str, folder: Path | None = None) -> dict[str, float]:
@@ -30,9 +30,9 @@ def measure(whose: str, case: str, folder: Path | None = None) -> dict[str, floa
 
 def main(whose: str, case: str, folder: str | None = None) -> None:
     """Prints the seconds."""
-    from benchmarks.plain_loop import plain_loop
-    from benchmarks.programs import our_program
-    from compile_cache import keep_in
+    from icl_lab.benchmarks.plain_loop import plain_loop
+    from icl_lab.benchmarks.programs import our_program
+    from icl_lab.lab.compile_cache import keep_in
 
     if folder:
         keep_in(Path(folder))

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from analysis.loaded_run import LoadedRun
-from analysis.measures.development.essential_dynamics import COMPONENTS, dynamics
-from analysis.measures.development.metrics import parts_of
-from benchmarks.cases import Settings
-from benchmarks.llc import CHECKPOINTS, against, trained
-from benchmarks.timing import in_turns, seconds_of, spread
-from families.experiment import experiment_of, model_of
+from icl_lab.analysis.loaded_run import LoadedRun
+from icl_lab.analysis.measures.development.essential_dynamics import COMPONENTS, dynamics
+from icl_lab.analysis.measures.development.metrics import parts_of
+from icl_lab.benchmarks.cases import Settings
+from icl_lab.benchmarks.llc import CHECKPOINTS, against, trained
+from icl_lab.benchmarks.timing import in_turns, seconds_of, spread
+from icl_lab.families.experiment import experiment_of, model_of
 
 STEPS, OUTPUTS = 1000, 8192  # of the trajectory: checkpoints, and outputs at each
 PROBES = 20

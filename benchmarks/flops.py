@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from configs.diversity import DiversityConfig
-from configs.regression import RegressionConfig
-from src.checks import require
+from icl_lab.families.diversity.config import DiversityConfig
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.src.checks import require
 
 
 class Dot(NamedTuple):

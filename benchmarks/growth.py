@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.cases import SWEEPS
-from plots import style
+from icl_lab.benchmarks.cases import SWEEPS
+from icl_lab.plots import style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,18 +13,18 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from analysis import sgld
-from analysis.measures.llc import CHECK_TASKS, Estimator, first, fixed_tasks
-from analysis.measures.llc_saturation import settings_of
-from analysis.measures.llc_settings import Settings as Setting
-from benchmarks import torch_sgld
-from benchmarks.cases import Settings, decoder
-from benchmarks.programs import our_program
-from benchmarks.timing import Timed, compare, in_turns, seconds_of, spread
-from configs.diversity import DiversityConfig
-from families.experiment import model_of
-from src.sequences import tokenise
-from store.params import flattened
+from icl_lab.analysis import sgld
+from icl_lab.analysis.measures.llc import CHECK_TASKS, Estimator, first, fixed_tasks
+from icl_lab.analysis.measures.llc_saturation import settings_of
+from icl_lab.analysis.measures.llc_settings import Settings as Setting
+from icl_lab.benchmarks import torch_sgld
+from icl_lab.benchmarks.cases import Settings, decoder
+from icl_lab.benchmarks.programs import our_program
+from icl_lab.benchmarks.timing import Timed, compare, in_turns, seconds_of, spread
+from icl_lab.families.diversity.config import DiversityConfig
+from icl_lab.families.experiment import model_of
+from icl_lab.src.sequences import tokenise
+from icl_lab.store.params import flattened
 
 TASKS = 4096  # of the fixed set
 BLOCK = 40  # draws of a call that is timed

@@ -9,13 +9,13 @@ from typing import Any
 
 import jax
 
-from compile_cache import CPUINFO
-from configs.overrides import resolve
-from configs.presets import preset
-from configs.registry import models
-from environment import num_threads
-from runners.training import device_text
-from store.provenance import now, provenance
+from icl_lab.lab.compile_cache import CPUINFO
+from icl_lab.lab.configs.overrides import resolve
+from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.registry import models
+from icl_lab.lab.environment import num_threads
+from icl_lab.runners.training import device_text
+from icl_lab.store.provenance import now, provenance
 
 BUSY = 0.5  # load average above which measurements are unreliable
 FACTS = ("command", "git_hash", "git_dirty", "versions", "device", "platform", "threads")

@@ -15,14 +15,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from benchmarks import compiling, development, flops, llc, processes
-from benchmarks.cases import CASES, COMMANDS, COMPILED, NEEDED, SWEEPS, VARIABLES, Settings, lsa1
-from benchmarks.plain_loop import plain_loop, test_batch
-from benchmarks.programs import WORK, our_program
-from benchmarks.timing import compare, in_turns, report, spread
-from configs.languages import LanguagesConfig
-from families.experiment import model_of
-from src.losses import half_mse
+from icl_lab.benchmarks import compiling, development, flops, llc, processes
+from icl_lab.benchmarks.cases import CASES, COMMANDS, COMPILED, NEEDED, SWEEPS, VARIABLES, Settings, lsa1
+from icl_lab.benchmarks.plain_loop import plain_loop, test_batch
+from icl_lab.benchmarks.programs import WORK, our_program
+from icl_lab.benchmarks.timing import compare, in_turns, report, spread
+from icl_lab.families.experiment import model_of
+from icl_lab.families.languages.config import LanguagesConfig
+from icl_lab.src.losses import half_mse
 
 SAME_LOSS = 0.02  # relative tolerance; two seeds of lsa1 differ by less than .3 %
 

@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from configs.diversity import DiversityConfig
-from src.batch import Batch
-from src.sequences import tokenise
+from icl_lab.families.diversity.config import DiversityConfig
+from icl_lab.src.batch import Batch
+from icl_lab.src.sequences import tokenise
 
 
 def sample(key: Array, config: DiversityConfig, size: int) -> Batch:

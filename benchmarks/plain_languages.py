@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from configs.languages import LanguagesConfig, shared
-from src.batch import Batch
-from src.data import concatenated_tokens
+from icl_lab.families.languages.config import LanguagesConfig, shared
+from icl_lab.src.batch import Batch
+from icl_lab.src.data import concatenated_tokens
 
 
 def sample(key: Array, config: LanguagesConfig, size: int) -> Batch:

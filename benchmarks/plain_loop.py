@@ -18,17 +18,17 @@ import jax.numpy as jnp
 import optax
 from jax import Array
 
-from benchmarks import plain_decoder, plain_languages
-from configs.languages import LanguagesModel
-from configs.regression import RegressionConfig
-from families.experiment import model_of
-from src.batch import Batch
-from src.checks import require
-from src.config import DecoderConfig, ModelConfig
-from src.data import tokenise
-from src.losses import half_mse
-from src.prng import key as make_key
-from src.train import make_optimizer
+from icl_lab.benchmarks import plain_decoder, plain_languages
+from icl_lab.families.experiment import model_of
+from icl_lab.families.languages.config import LanguagesModel
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.src.batch import Batch
+from icl_lab.src.checks import require
+from icl_lab.src.config import DecoderConfig, ModelConfig
+from icl_lab.src.data import tokenise
+from icl_lab.src.losses import half_mse
+from icl_lab.src.prng import key as make_key
+from icl_lab.src.train import make_optimizer
 
 
 def sample(key: Array, config: Any, size: int) -> Batch:

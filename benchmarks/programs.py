@@ -15,16 +15,16 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from benchmarks.plain_loop import plain_loop, predict, sample
-from benchmarks.timing import Timed
-from configs.registry import family_of
-from configs.run import RunConfig
-from families.experiment import NO_ARRAYS, experiment_of, model_of, with_parts_as_batches
-from families.regression import make_test_batch
-from runners.pack import make_members
-from src.model import Params
-from src.prng import key as make_key
-from src.train import lane, make_trainer
+from icl_lab.benchmarks.plain_loop import plain_loop, predict, sample
+from icl_lab.benchmarks.timing import Timed
+from icl_lab.families.experiment import NO_ARRAYS, experiment_of, model_of, with_parts_as_batches
+from icl_lab.families.regression.task import make_test_batch
+from icl_lab.lab.configs.registry import family_of
+from icl_lab.lab.configs.run import RunConfig
+from icl_lab.runners.pack import make_members
+from icl_lab.src.model import Params
+from icl_lab.src.prng import key as make_key
+from icl_lab.src.train import lane, make_trainer
 
 
 class Program(NamedTuple):

@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import cli
-from benchmarks import table
-from benchmarks.cases import SWEEPS
-from store.atomic import write_bytes
-from store.places import in_path, out_file
-from store.readers import StoreError, expecting, read_json
+from icl_lab.benchmarks import table
+from icl_lab.benchmarks.cases import SWEEPS
+from icl_lab.lab import cli
+from icl_lab.store.atomic import write_bytes
+from icl_lab.store.places import in_path, out_file
+from icl_lab.store.readers import StoreError, expecting, read_json
 
 RESULTS = Path("benchmarks/results")
 BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
@@ -73,7 +73,7 @@ def main(argv: list[str]) -> None:
     print(flags.page)
     first = read_json(results[0])
     if set(SWEEPS) <= set(first["results"]):
-        from benchmarks.growth import draw_growth
+        from icl_lab.benchmarks.growth import draw_growth
 
         print(draw_growth(first, flags.page.parent / "figures" / "cost.png"))
 

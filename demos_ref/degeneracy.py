@@ -10,14 +10,14 @@
 from dataclasses import replace
 from pathlib import Path
 
-from analysis.measures.llc_health import HEALTHY
-from analysis.measures.llc_run import estimate_run
-from analysis.measures.llc_saturation import PUBLISHED, line
-from analysis.measures.llc_settings import Settings
-from configs.overrides import resolve, set_values
-from configs.presets import preset
-from plots.llc import draw_llc
-from runners.training import run_one
+from icl_lab.analysis.measures.llc_health import HEALTHY
+from icl_lab.analysis.measures.llc_run import estimate_run
+from icl_lab.analysis.measures.llc_saturation import PUBLISHED, line
+from icl_lab.analysis.measures.llc_settings import Settings
+from icl_lab.lab.configs.overrides import resolve, set_values
+from icl_lab.lab.configs.presets import preset
+from icl_lab.plots.llc import draw_llc
+from icl_lab.runners.training import run_one
 
 # %% [markdown]
 # ## Training

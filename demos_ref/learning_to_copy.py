@@ -10,14 +10,14 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis import load_run
-from analysis.measures.copying import first_layer_gradients, own_next_other
-from configs.overrides import resolve, set_values
-from configs.presets import preset
-from runners.training import run_one
-from src.data import interleaved_tokens, sample_batch
-from src.prng import key
-from store.rundir import read_metrics
+from icl_lab.analysis import load_run
+from icl_lab.analysis.measures.copying import first_layer_gradients, own_next_other
+from icl_lab.lab.configs.overrides import resolve, set_values
+from icl_lab.lab.configs.presets import preset
+from icl_lab.runners.training import run_one
+from icl_lab.src.data import interleaved_tokens, sample_batch
+from icl_lab.src.prng import key
+from icl_lab.store.rundir import read_metrics
 
 # %% [markdown]
 # ## The tokens

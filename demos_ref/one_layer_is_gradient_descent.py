@@ -12,19 +12,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-import store
-from analysis.measures.weights import products, rescale
-from baselines.comparison import compare
-from baselines.construction import gd_params
-from baselines.gradient_descent import fit_step_size, gd, one_step_loss, one_step_size
-from baselines.linear_mmse import ridge
-from configs.overrides import resolve
-from configs.presets import preset
-from families.regression import make_model
-from runners.training import run_one
-from src.data import sample_batch, take_pairs
-from src.losses import half_mse
-from src.prng import key
+from icl_lab import store
+from icl_lab.analysis.measures.weights import products, rescale
+from icl_lab.baselines.comparison import compare
+from icl_lab.baselines.construction import gd_params
+from icl_lab.baselines.gradient_descent import fit_step_size, gd
+from icl_lab.baselines.linear_mmse import ridge
+from icl_lab.families.regression.task import make_model
+from icl_lab.lab.configs.overrides import resolve
+from icl_lab.lab.configs.presets import preset
+from icl_lab.runners.training import run_one
+from icl_lab.src.data import sample_batch, take_pairs
+from icl_lab.src.losses import half_mse
+from icl_lab.src.one_step import one_step_loss, one_step_size
+from icl_lab.src.prng import key
 
 # %% [markdown]
 # ## The task

@@ -11,18 +11,18 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 
-from analysis import load_run
-from analysis.measures.compare_sine import compare
-from analysis.measures.sine_functions import AMPLITUDE, PHASE, functions
-from baselines.linear_mmse import ridge
-from baselines.mlp_gd import least_step_loss
-from configs.overrides import resolve, set_values
-from configs.presets import preset
-from families.sine import make_model
-from runners.training import run_one
-from src.losses import half_mse
-from src.prng import key
-from src.sine import sample_sines
+from icl_lab.analysis import load_run
+from icl_lab.analysis.measures.compare_sine import compare
+from icl_lab.analysis.measures.sine_functions import AMPLITUDE, PHASE, functions
+from icl_lab.baselines.linear_mmse import ridge
+from icl_lab.baselines.mlp_gd import least_step_loss
+from icl_lab.families.sine.task import make_model
+from icl_lab.lab.configs.overrides import resolve, set_values
+from icl_lab.lab.configs.presets import preset
+from icl_lab.runners.training import run_one
+from icl_lab.src.losses import half_mse
+from icl_lab.src.prng import key
+from icl_lab.src.sine import sample_sines
 
 # %% [markdown]
 # ## The task

@@ -1,3 +1,6 @@
 """The families of experiments: of each its model, its batches, its loss, its evaluation set, and what is recorded."""
 
-import environment  # noqa: F401 - it ends a process that lacks packages, before they are imported
+from icl_lab.lab import environment  # noqa: F401 - it ends a process that lacks packages, before they are imported
+from icl_lab.src import namespace
+
+namespace.check(__name__)

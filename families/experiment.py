@@ -12,16 +12,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from configs.dependencies import shared_hashes
-from configs.registry import family_of
-from configs.run import RunConfig
-from plugin_files import imported_module
-from src.checks import ConfigError, require
-from src.model import Batch, Model
-from src.prng import Purpose
-from src.prng import key as make_key
-from src.registries import FAMILIES
-from src.train import BatchFn, Shared, part_key
+from icl_lab.lab.configs.dependencies import shared_hashes
+from icl_lab.lab.configs.registry import family_of
+from icl_lab.lab.configs.run import RunConfig
+from icl_lab.lab.plugin_files import imported_module
+from icl_lab.src.checks import ConfigError, require
+from icl_lab.src.model import Batch, Model
+from icl_lab.src.prng import Purpose
+from icl_lab.src.prng import key as make_key
+from icl_lab.src.registries import FAMILIES
+from icl_lab.src.train import BatchFn, Shared, part_key
 
 NO_ARRAYS: Shared = {}
 Part = TypeVar("Part")

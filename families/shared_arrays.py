@@ -8,13 +8,13 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from configs.identity import array_hash
-from configs.run import RunConfig
-from families.experiment import experiment_of, shared_of
-from src.train import Shared
-from store import rundir
-from store.params import read_params
-from store.readers import StoreError
+from icl_lab.families.experiment import experiment_of, shared_of
+from icl_lab.lab.configs.identity import array_hash
+from icl_lab.lab.configs.run import RunConfig
+from icl_lab.src.train import Shared
+from icl_lab.store import rundir
+from icl_lab.store.params import read_params
+from icl_lab.store.readers import StoreError
 
 FROZEN = "frozen"  # in meta.json: the hashes of arrays of the runs that a run requires
 

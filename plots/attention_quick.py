@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-import cli
-from plots import style
-from store import layout
-from store.lock import refuse_links
-from store.manifest import adopt
-from store.places import in_path, out_folder
-from store.readers import StoreError, check_arrays, expecting, is_count, read_json, read_npy
-from store.rundir import read_config
+from icl_lab.lab import cli
+from icl_lab.plots import style
+from icl_lab.store import layout
+from icl_lab.store.lock import refuse_links
+from icl_lab.store.manifest import adopt
+from icl_lab.store.places import in_path, out_folder
+from icl_lab.store.readers import StoreError, check_arrays, expecting, is_count, read_json, read_npy
+from icl_lab.store.rundir import read_config
 
 # kind of attention -> what its maps hold
 SCORES = {

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from plots import style
-from store import layout
-from store.readers import expecting, read_json
-from store.rundir import read_config
+from icl_lab.plots import style
+from icl_lab.store import layout
+from icl_lab.store.readers import expecting, read_json
+from icl_lab.store.rundir import read_config
 
 Row = tuple[str, list[float] | None, str]  # its name, (low, AUROC, high) if there is one, its colour
 

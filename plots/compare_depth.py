@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-import cli
-from plots import style
-from src.loss_conventions import TRIMMED_MEAN
-from store import layout, outputs
-from store.atomic import csv_bytes
-from store.places import in_path, out_folder
-from store.readers import StoreError, expecting, is_count, is_number, read_json
+from icl_lab.lab import cli
+from icl_lab.plots import style
+from icl_lab.src.loss_conventions import TRIMMED_MEAN
+from icl_lab.store import layout, outputs
+from icl_lab.store.atomic import csv_bytes
+from icl_lab.store.places import in_path, out_folder
+from icl_lab.store.readers import StoreError, expecting, is_count, is_number, read_json
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

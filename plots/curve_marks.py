@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from plots import style
+from icl_lab.plots import style
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from plots import curve_marks, style
-from store.readers import StoreError, expecting, read_csv
+from icl_lab.plots import curve_marks, style
+from icl_lab.store.readers import StoreError, expecting, read_csv
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from plots import style
-from store import layout
-from store.readers import read_csv
+from icl_lab.plots import style
+from icl_lab.store import layout
+from icl_lab.store.readers import read_csv
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plots import style
-from plots.algorithm_distance import CELL, LABELS, OF_CELLS, heat_map, measures_in, training_figure
-from store.readers import StoreError, expecting, read_csv
+from icl_lab.plots import style
+from icl_lab.plots.algorithm_distance import CELL, LABELS, OF_CELLS, heat_map, measures_in, training_figure
+from icl_lab.store.readers import StoreError, expecting, read_csv
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plots import style
-from store.readers import expecting, read_csv
+from icl_lab.plots import style
+from icl_lab.store.readers import expecting, read_csv
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-import cli
-from configs.regression import RegressionConfig
-from plots import style
-from plots.table_command import draw_from_table
-from store import outputs
-from store.atomic import csv_bytes
-from store.readers import StoreError, read_csv
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.lab import cli
+from icl_lab.plots import style
+from icl_lab.plots.table_command import draw_from_table
+from icl_lab.store import outputs
+from icl_lab.store.atomic import csv_bytes
+from icl_lab.store.readers import StoreError, read_csv
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,20 +9,20 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import cli
-from plots import style
-from plots.sweep_figures.curves import draw_noise, draw_ood
-from plots.sweep_figures.dots import draw_alignment
-from plots.sweep_figures.grouping import PHRASES
-from plots.sweep_figures.orders import draw_order
-from plots.sweep_figures.panels import Drawn
-from plots.sweep_figures.points import DRAWN
-from plots.sweep_figures.separation import draw_separation
-from plots.sweep_figures.table import read_sweep
-from plots.table_command import draw_from_table
-from store import outputs
-from store.atomic import csv_bytes
-from store.readers import StoreError
+from icl_lab.lab import cli
+from icl_lab.plots import style
+from icl_lab.plots.sweep_figures.curves import draw_noise, draw_ood
+from icl_lab.plots.sweep_figures.dots import draw_alignment
+from icl_lab.plots.sweep_figures.grouping import PHRASES
+from icl_lab.plots.sweep_figures.orders import draw_order
+from icl_lab.plots.sweep_figures.panels import Drawn
+from icl_lab.plots.sweep_figures.points import DRAWN
+from icl_lab.plots.sweep_figures.separation import draw_separation
+from icl_lab.plots.sweep_figures.table import read_sweep
+from icl_lab.plots.table_command import draw_from_table
+from icl_lab.store import outputs
+from icl_lab.store.atomic import csv_bytes
+from icl_lab.store.readers import StoreError
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from plots import style
-from plots.llc import BOUNDS, HEALTHY
-from store import layout
+from icl_lab.plots import style
+from icl_lab.plots.llc import BOUNDS, HEALTHY
+from icl_lab.store import layout
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-import cli
-from plots import style
-from plots.table_command import draw_from_table
-from store.readers import StoreError, expecting, read_csv
+from icl_lab.lab import cli
+from icl_lab.plots import style
+from icl_lab.plots.table_command import draw_from_table
+from icl_lab.store.readers import StoreError, expecting, read_csv
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,19 +9,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import cli
-from plots.algorithm_distance import draw_algorithm_distance
-from plots.attention_quick import draw_attention
-from plots.compare_depth import draw_layerwise
-from plots.sines import draw_functions
-from plots.training import draw_alignment, draw_loss
-from plots.weights import draw_weights
-from store import layout
-from store.lock import refuse_links
-from store.manifest import adopt
-from store.places import in_path
-from store.readers import StoreError
-from store.rundir import read_config
+from icl_lab.lab import cli
+from icl_lab.plots.algorithm_distance import draw_algorithm_distance
+from icl_lab.plots.attention_quick import draw_attention
+from icl_lab.plots.compare_depth import draw_layerwise
+from icl_lab.plots.sines import draw_functions
+from icl_lab.plots.training import draw_alignment, draw_loss
+from icl_lab.plots.weights import draw_weights
+from icl_lab.store import layout
+from icl_lab.store.lock import refuse_links
+from icl_lab.store.manifest import adopt
+from icl_lab.store.places import in_path
+from icl_lab.store.readers import StoreError
+from icl_lab.store.rundir import read_config
 
 # (the file a figure is drawn from, how)
 FIGURES: tuple[tuple[str, Callable[[Path], Any]], ...] = (

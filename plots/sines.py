@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from configs.registry import family_of
-from plots import style
-from store import layout
-from store.readers import expecting, read_csv, read_json
-from store.rundir import read_config
+from icl_lab.lab.configs.registry import family_of
+from icl_lab.plots import style
+from icl_lab.store import layout
+from icl_lab.store.readers import expecting, read_csv, read_json
+from icl_lab.store.rundir import read_config
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from plots import style
-from store.readers import expecting, read_csv
+from icl_lab.plots import style
+from icl_lab.store.readers import expecting, read_csv
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from plots import style
-from store import layout
-from store.readers import expecting, read_csv, read_json
+from icl_lab.plots import style
+from icl_lab.store import layout
+from icl_lab.store.readers import expecting, read_csv, read_json
 
 if TYPE_CHECKING:
     import pandas as pd

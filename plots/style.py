@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from cli import printable
-from store import outputs
+from icl_lab.lab.cli import printable
+from icl_lab.store import outputs
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import cli
-from store.places import in_path, out_folder
+from icl_lab.lab import cli
+from icl_lab.store.places import in_path, out_folder
 
 
 def draw_from_table(

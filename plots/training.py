@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from configs.registry import family_of
-from plots import style
-from store import layout
-from store.readers import read_csv
-from store.rundir import metrics_columns, read_config
+from icl_lab.lab.configs.registry import family_of
+from icl_lab.plots import style
+from icl_lab.store import layout
+from icl_lab.store.readers import read_csv
+from icl_lab.store.rundir import metrics_columns, read_config
 
 ALIGNMENT_COLUMNS = ("step", "preds_diff", "model_diff", "model_cos", "tf_loss", "gd_loss")
 

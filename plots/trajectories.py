@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from plots import style
-from store.readers import StoreError, read_csv
+from icl_lab.plots import style
+from icl_lab.store.readers import StoreError, read_csv
 
 if TYPE_CHECKING:
     import pandas as pd

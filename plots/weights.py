@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from plots import style
-from store import layout
-from store.readers import check_arrays, expecting, read_csv, read_npz
-from store.rundir import read_config
+from icl_lab.plots import style
+from icl_lab.store import layout
+from icl_lab.store.readers import check_arrays, expecting, read_csv, read_npz
+from icl_lab.store.rundir import read_config
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

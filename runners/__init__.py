@@ -1,3 +1,6 @@
 """Trains runs: flags become a config, and training fills a run directory."""
 
-import environment  # noqa: F401 - it ends a process that lacks packages, before they are imported
+from icl_lab.lab import environment  # noqa: F401 - it ends a process that lacks packages, before they are imported
+from icl_lab.src import namespace
+
+namespace.check(__name__)

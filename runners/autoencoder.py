@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from analysis.measures.test_set import mean_and_error, not_defined, ratio_and_error
-from configs.autoencoder import AutoencoderConfig
-from configs.language_flags import strings_lines
-from families.autoencoder import EvalSet, measured, strings_of
-from languages.pools import distinct_strings, pools_of
-from runners.finish import Ending, Wanted
-from runners.summary import header, row
-from src.model import Model
-from src.prng import Purpose
-from store import layout
-from store.atomic import write_npz
+from icl_lab.analysis.measures.test_set import mean_and_error, not_defined, ratio_and_error
+from icl_lab.families.autoencoder.config import AutoencoderConfig
+from icl_lab.families.autoencoder.task import EvalSet, measured, strings_of
+from icl_lab.families.languages.flags import strings_lines
+from icl_lab.families.languages.pools import distinct_strings, pools_of
+from icl_lab.runners.finish import Ending, Wanted
+from icl_lab.runners.summary import header, row
+from icl_lab.src.model import Model
+from icl_lab.src.prng import Purpose
+from icl_lab.store import layout
+from icl_lab.store.atomic import write_npz
 
 
 def finish(

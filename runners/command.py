@@ -9,19 +9,18 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-import cli
-import compile_cache
-from cli import printable
-from configs.keys import leaves
-from configs.run import fields_of
-from executors.signals import RESUME_HINT, catch_signals
-from runners import distributed, flags, llc
-from runners.locking import locked_runs, restore_threads
-from runners.summary import summary_text
-from src.checks import ConfigError
-from store import checkpoint, conditions, layout, provenance, rundir, sources
-from store.lock import locked
-from store.readers import StoreError, expecting
+from icl_lab.lab import cli, compile_cache
+from icl_lab.lab.cli import printable
+from icl_lab.lab.configs.keys import leaves
+from icl_lab.lab.configs.run import fields_of
+from icl_lab.lab.executors.signals import RESUME_HINT, catch_signals
+from icl_lab.runners import distributed, flags, llc
+from icl_lab.runners.locking import locked_runs, restore_threads
+from icl_lab.runners.summary import summary_text
+from icl_lab.src.checks import ConfigError
+from icl_lab.store import checkpoint, conditions, layout, provenance, rundir, sources
+from icl_lab.store.lock import locked
+from icl_lab.store.readers import StoreError, expecting
 
 
 def run(models: str | Sequence[str], prog: str, description: str) -> NoReturn:
@@ -44,8 +43,8 @@ def main(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
     check = partial(llc.check, request.llc)
     with locked_runs([(directory, request.config)], request.overwrite, strict=strict, check=check) as finished:
         # imported only now: JAX reads the number of threads once, when it gets its devices
-        from runners.progress import ConsoleLogger
-        from runners.training import Job, Wanted, run_pack
+        from icl_lab.runners.progress import ConsoleLogger
+        from icl_lab.runners.training import Job, Wanted, run_pack
 
         compile_cache.enable()
         if request.process is not None:
@@ -69,8 +68,8 @@ def _follow(request: flags.Request, process: distributed.Process) -> int:
     compile_cache.enable()
     distributed.start(process)
     with distributed.copied(directory) as copy:
-        from runners.progress import NULL_LOGGER
-        from runners.training import Job, run_pack
+        from icl_lab.runners.progress import NULL_LOGGER
+        from icl_lab.runners.training import Job, run_pack
 
         copy.mkdir(exist_ok=True)
         with locked(copy), catch_signals() as signals:

@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-import cli
-from executors.signals import Signals
-from flag_types import Whole
-from store import layout, rundir
-from store.readers import StoreError
+from icl_lab.lab import cli
+from icl_lab.lab.executors.signals import Signals
+from icl_lab.lab.flag_types import Whole
+from icl_lab.store import layout, rundir
+from icl_lab.store.readers import StoreError
 
 PROCESSES = Whole(1, 2**16, "more than there are on any cluster")
 PATIENCE = 7 * 24 * 3600  # seconds that those who are through wait for the first process, which analyses the run

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from analysis.loaded_run import LoadedRun
-from analysis.measures.task_diversity import measure_test_set
-from configs.diversity import DiversityConfig
-from families.diversity import EvalSets, predictions_of
-from runners.finish import Ending, Wanted, write_batch
-from runners.summary import LABELS, row
-from src.model import Model
-from src.registries import BAYES_IS_RIDGE, POSTERIOR_MEANS
-from store import layout
-from store.atomic import write_npz
+from icl_lab.analysis.loaded_run import LoadedRun
+from icl_lab.analysis.measures.task_diversity import measure_test_set
+from icl_lab.families.diversity.config import DiversityConfig
+from icl_lab.families.diversity.task import EvalSets, predictions_of
+from icl_lab.runners.finish import Ending, Wanted, write_batch
+from icl_lab.runners.summary import LABELS, row
+from icl_lab.src.model import Model
+from icl_lab.src.registries import BAYES_IS_RIDGE, POSTERIOR_MEANS
+from icl_lab.store import layout
+from icl_lab.store.atomic import write_npz
 
 
 def finish(

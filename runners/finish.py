@@ -11,18 +11,18 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from analysis.trained import with_verdict
-from configs.identity import config_id
-from configs.registry import family_of
-from configs.run import RunConfig
-from families.experiment import experiment_of, part
-from plots.run_figures import draw_run
-from runners.llc import Llc
-from src.model import Batch, Model
-from store import checkpoint, layout, rundir, snapshots
-from store.atomic import write_json, write_npz
-from store.params import write_params
-from store.provenance import now
+from icl_lab.analysis.trained import with_verdict
+from icl_lab.families.experiment import experiment_of, part
+from icl_lab.lab.configs.identity import config_id
+from icl_lab.lab.configs.registry import family_of
+from icl_lab.lab.configs.run import RunConfig
+from icl_lab.plots.run_figures import draw_run
+from icl_lab.runners.llc import Llc
+from icl_lab.src.model import Batch, Model
+from icl_lab.store import checkpoint, layout, rundir, snapshots
+from icl_lab.store.atomic import write_json, write_npz
+from icl_lab.store.params import write_params
+from icl_lab.store.provenance import now
 
 
 class Wanted(NamedTuple):

@@ -9,20 +9,20 @@ from typing import Any, NamedTuple
 
 from ml_collections import ConfigDict
 
-import cli
-from configs.config_help import listing
-from configs.family import AUTO, Family, Flag
-from configs.keys import leaves
-from configs.overrides import resolve, set_values, value_at
-from configs.presets import preset
-from configs.registry import family_of_model
-from configs.run import RunConfig
-from flag_types import SEED, of_field, whole
-from runners import distributed, llc, persistence
-from runners.distributed import Process
-from runners.llc import Llc
-from runners.persistence import Persistence
-from store.places import run_directory
+from icl_lab.lab import cli
+from icl_lab.lab.configs.config_help import listing
+from icl_lab.lab.configs.family import AUTO, Family, Flag
+from icl_lab.lab.configs.keys import leaves
+from icl_lab.lab.configs.overrides import resolve, set_values, value_at
+from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.registry import family_of_model
+from icl_lab.lab.configs.run import RunConfig
+from icl_lab.lab.flag_types import SEED, of_field, whole
+from icl_lab.runners import distributed, llc, persistence
+from icl_lab.runners.distributed import Process
+from icl_lab.runners.llc import Llc
+from icl_lab.runners.persistence import Persistence
+from icl_lab.store.places import run_directory
 
 # flags of every family whose config has the field; the default is the preset's value
 COMMON_FLAGS = (

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from jax.tree_util import Partial
 
-from analysis.measures import languages
-from configs.language_flags import strings_lines
-from configs.languages import LanguagesConfig
-from families.language_opponents import IN_WORDS
-from families.languages import EvalSet, predictions_of
-from runners.finish import Ending, Wanted
-from src.model import Model
-from store import layout
-from store.atomic import write_csv, write_npz
+from icl_lab.analysis.measures import languages
+from icl_lab.families.languages.baselines import IN_WORDS
+from icl_lab.families.languages.config import LanguagesConfig
+from icl_lab.families.languages.flags import strings_lines
+from icl_lab.families.languages.task import EvalSet, predictions_of
+from icl_lab.runners.finish import Ending, Wanted
+from icl_lab.src.model import Model
+from icl_lab.store import layout
+from icl_lab.store.atomic import write_csv, write_npz
 
 
 def finish(

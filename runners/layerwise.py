@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from analysis.loaded_run import LoadedRun
-from analysis.measures.layerwise import layerwise
-from configs.layerwise import LayerwiseConfig
-from families.layerwise import EvalSet
-from runners.finish import Ending, Wanted
-from src.loss_conventions import TRIMMED_MEAN
-from src.model import Model
-from store import layout
-from store.atomic import write_json
+from icl_lab.analysis.loaded_run import LoadedRun
+from icl_lab.analysis.measures.layerwise import layerwise
+from icl_lab.families.layerwise.config import LayerwiseConfig
+from icl_lab.families.layerwise.task import EvalSet
+from icl_lab.runners.finish import Ending, Wanted
+from icl_lab.src.loss_conventions import TRIMMED_MEAN
+from icl_lab.src.model import Model
+from icl_lab.store import layout
+from icl_lab.store.atomic import write_json
 
 DRAWN = ("trimmed_mean", "trimmed_sem", "median")  # the first of them in the figure
 

@@ -13,20 +13,20 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import cli
-from analysis.llc import add_flags as add_settings
-from analysis.llc import settings_of
-from analysis.measures.llc_health import is_healthy
-from analysis.measures.llc_settings import Settings
-from configs.run import RunConfig
-from flag_types import COUNT
-from src.checks import ConfigError, require
-from store import layout, rundir
-from store.readers import StoreError, expecting
+from icl_lab.analysis.llc import add_flags as add_settings
+from icl_lab.analysis.llc import settings_of
+from icl_lab.analysis.measures.llc_health import is_healthy
+from icl_lab.analysis.measures.llc_settings import Settings
+from icl_lab.lab import cli
+from icl_lab.lab.configs.run import RunConfig
+from icl_lab.lab.flag_types import COUNT
+from icl_lab.src.checks import ConfigError, require
+from icl_lab.store import layout, rundir
+from icl_lab.store.readers import StoreError, expecting
 
 if TYPE_CHECKING:
-    from analysis.measures.llc import Estimator
-    from runners.pack import Pack
+    from icl_lab.analysis.measures.llc import Estimator
+    from icl_lab.runners.pack import Pack
 
 PREFIX = "llc_"
 NOTE = "llc"  # in meta.json
@@ -64,9 +64,9 @@ def check(asked: Llc | None, run: Path, config: RunConfig) -> None:
         return
     import jax
 
-    from analysis.measures.llc import mask_of, require_null_predictor
-    from families.experiment import model_of
-    from families.shared_arrays import shared_with
+    from icl_lab.analysis.measures.llc import mask_of, require_null_predictor
+    from icl_lab.families.experiment import model_of
+    from icl_lab.families.shared_arrays import shared_with
 
     model = model_of(config, shared_with(config, run))
     require_null_predictor(config, model)
@@ -128,7 +128,7 @@ class Watch:
         }
 
     def _estimator(self, pack: Pack, index: int) -> Estimator:
-        from analysis.measures.llc import Estimator
+        from icl_lab.analysis.measures.llc import Estimator
 
         assert self.asked is not None
         if index not in self.estimators:

@@ -8,12 +8,19 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from cli import printable
-from configs.run import RunConfig
-from environment import MOST_THREADS, check_devices, fix_threads, jax_has_started, num_threads, threads_are_set
-from store import checkpoint, conditions, layout, rundir
-from store.lock import locked
-from store.readers import expecting, is_count, is_number
+from icl_lab.lab.cli import printable
+from icl_lab.lab.configs.run import RunConfig
+from icl_lab.lab.environment import (
+    MOST_THREADS,
+    check_devices,
+    fix_threads,
+    jax_has_started,
+    num_threads,
+    threads_are_set,
+)
+from icl_lab.store import checkpoint, conditions, layout, rundir
+from icl_lab.store.lock import locked
+from icl_lab.store.readers import expecting, is_count, is_number
 
 MAX_NAMED = 8  # files named in a message
 
@@ -49,7 +56,7 @@ def locked_runs(
                 restore_threads(run, width, strict)
         fix_threads()
         if overwrite:
-            from runners.finish import check_parts  # imports JAX
+            from icl_lab.runners.finish import check_parts  # imports JAX
 
             for run, config in runs:
                 check_parts(config)

@@ -15,17 +15,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from configs.registry import family_of
-from configs.run import RunConfig
-from families.experiment import experiment_of, with_parts_as_batches
-from families.shared_arrays import shared_with
-from runners.distributed import values_of_all
-from runners.static_shape import static_shape, training_part
-from src.checks import require
-from src.prng import Purpose, purpose_key
-from src.prng import key as make_key
-from src.train import ChunkInfo, Member, Shared, TrainState, lane, make_trainer
-from store import checkpoint
+from icl_lab.families.experiment import experiment_of, with_parts_as_batches
+from icl_lab.families.shared_arrays import shared_with
+from icl_lab.lab.configs.registry import family_of
+from icl_lab.lab.configs.run import RunConfig
+from icl_lab.runners.distributed import values_of_all
+from icl_lab.runners.static_shape import static_shape, training_part
+from icl_lab.src.checks import require
+from icl_lab.src.prng import Purpose, purpose_key
+from icl_lab.src.prng import key as make_key
+from icl_lab.src.train import ChunkInfo, Member, Shared, TrainState, lane, make_trainer
+from icl_lab.store import checkpoint
 
 CHUNK_SECONDS = 1.0  # target; a chunk must stay below 2 s, so that signals are handled in time
 GROWTH = 20  # a chunk has at most this many times the steps of the one before; the first has one step

@@ -6,8 +6,8 @@ import argparse
 import math
 from typing import NamedTuple
 
-import cli
-from flag_types import INFINITY, Either, Number
+from icl_lab.lab import cli
+from icl_lab.lab.flag_types import INFINITY, Either, Number
 
 SAVE_SHARE = 0.02  # of training time, at most, that saving a large state takes
 

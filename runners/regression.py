@@ -12,8 +12,8 @@ import jax
 import numpy as np
 from jax.tree_util import Partial
 
-from analysis.compared_run import ComparedRun, load_compared
-from analysis.measures import (
+from icl_lab.analysis.compared_run import ComparedRun, load_compared
+from icl_lab.analysis.measures import (
     alignment,
     attention_maps,
     attention_stats,
@@ -23,19 +23,19 @@ from analysis.measures import (
     test_set,
     weights,
 )
-from analysis.ood_eval import ALPHAS
-from configs.regression import RegressionConfig
-from curricula.context import Context
-from families.regression import EvalSet, first_training_context
-from plots.run_figures import draw_run
-from runners.finish import Ending, Wanted
-from runners.summary import LABELS, header, row, shown
-from src.batch import Batch
-from src.config import ContextConfig
-from src.model import Model
-from store import layout
-from store.atomic import write_json, write_npy, write_npz
-from store.readers import read_json
+from icl_lab.analysis.ood_eval import ALPHAS
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.regression.task import EvalSet, first_training_context
+from icl_lab.plots.run_figures import draw_run
+from icl_lab.runners.finish import Ending, Wanted
+from icl_lab.runners.summary import LABELS, header, row, shown
+from icl_lab.src.batch import Batch
+from icl_lab.src.config import ContextConfig
+from icl_lab.src.context import Context
+from icl_lab.src.model import Model
+from icl_lab.store import layout
+from icl_lab.store.atomic import write_json, write_npy, write_npz
+from icl_lab.store.readers import read_json
 
 # name in the summary -> measure; "copying" is measured on interleaved tokens only
 MEASURES: dict[str, Callable[[ComparedRun], Any]] = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import cli
-from configs.registry import family_of_model, models
-from runners import command
+from icl_lab.lab import cli
+from icl_lab.lab.configs.registry import family_of_model, models
+from icl_lab.runners import command
 
 PROG = "runners.run"
 

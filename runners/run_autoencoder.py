@@ -1,6 +1,6 @@
 """autoencoder: codes of strings, on which runs of languages with --code autoencoder build."""
 
-from runners import command
+from icl_lab.runners import command
 
 MODEL, PROG = "autoencoder", "runners.run_autoencoder"
 

@@ -1,6 +1,6 @@
 """lsa1: one linear self-attention layer on tokens (x, y), compared with one step of gradient descent."""
 
-from runners import command
+from icl_lab.runners import command
 
 MODEL, PROG = "lsa1", "runners.run_concat_inputs_targets"
 

@@ -3,7 +3,7 @@
 --languages takes regular expressions, tomita1 to tomita7, tomita, or random (with --num_languages).
 """
 
-from runners import command
+from icl_lab.runners import command
 
 MODELS, PROG = ("languages", "languages_softmax"), "runners.run_languages"
 

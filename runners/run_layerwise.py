@@ -3,7 +3,7 @@
 lsa is one linear layer, trained once and applied many times; linear and softmax are stacks, read after every layer.
 """
 
-from runners import command
+from icl_lab.runners import command
 
 MODELS, PROG = ("lsa", "linear", "softmax"), "runners.run_layerwise"
 

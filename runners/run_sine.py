@@ -1,6 +1,6 @@
 """sine: an MLP below one linear layer, on sines; with --control, an MLP meta-learned through one step of descent."""
 
-from runners import command
+from icl_lab.runners import command
 
 MODEL, PROG = "sine", "runners.run_sine"
 

@@ -1,6 +1,6 @@
 """twolayer: interleaved tokens, a softmax layer that learns to copy, then a linear one that does gradient descent."""
 
-from runners import command
+from icl_lab.runners import command
 
 MODEL, PROG = "twolayer", "runners.run_softmax_copy"
 

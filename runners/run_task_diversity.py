@@ -3,7 +3,7 @@
 tiny, small, base and large are GPT-2's blocks; hoogland and carroll are the smaller regression transformers.
 """
 
-from runners import command
+from icl_lab.runners import command
 
 MODELS, PROG = ("tiny", "small", "base", "large", "hoogland", "carroll"), "runners.run_task_diversity"
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from analysis.loaded_run import LoadedRun
-from analysis.measures import sine_functions
-from configs.sine import SineConfig
-from families.sine import both_read_outs
-from runners.finish import Ending, Wanted
-from runners.summary import header, row
-from src.batch import Batch
-from src.model import Model
-from store import layout
-from store.atomic import write_npz
+from icl_lab.analysis.loaded_run import LoadedRun
+from icl_lab.analysis.measures import sine_functions
+from icl_lab.families.sine.config import SineConfig
+from icl_lab.families.sine.task import both_read_outs
+from icl_lab.runners.finish import Ending, Wanted
+from icl_lab.runners.summary import header, row
+from icl_lab.src.batch import Batch
+from icl_lab.src.model import Model
+from icl_lab.store import layout
+from icl_lab.store.atomic import write_npz
 
 
 def finish(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from configs.family import Values
-from configs.registry import family_of
-from configs.run import RunConfig
+from icl_lab.lab.configs.family import Values
+from icl_lab.lab.configs.registry import family_of
+from icl_lab.lab.configs.run import RunConfig
 
 IGNORED = {"preset": "", "eval_tasks": 2, "test_tasks": 2, "snapshots": False}  # no effect on any training
 LANE = {"data_seed": 0, "init_seed": 0, "training.lr": 1.0}  # may differ within a pack of any family

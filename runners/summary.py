@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cli import printable
-from configs.run import RunConfig
-from store import layout, rundir
-from store.readers import expecting
+from icl_lab.lab.cli import printable
+from icl_lab.lab.configs.run import RunConfig
+from icl_lab.store import layout, rundir
+from icl_lab.store.readers import expecting
 
 LABELS = {
     "tf": "trained transformer",
@@ -26,8 +26,8 @@ LABELS = {
 
 def summary_text(run: Path) -> str:
     """The summary of a finished run: its family's lines, whether it trained, and times."""
-    from analysis.trained import in_words  # this and the next import JAX
-    from runners.finish import ending_of
+    from icl_lab.analysis.trained import in_words  # this and the next import JAX
+    from icl_lab.runners.finish import ending_of
 
     summary, config = rundir.read_summary(run), rundir.read_config(run)
     with expecting(run / layout.SUMMARY, "a run's summary"):

@@ -17,25 +17,25 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from cli import printable
-from configs.run import RunConfig
-from environment import num_threads
-from executors.signals import Signals, Stopped, catch_signals
-from families.shared_arrays import note_frozen
-from runners import llc
-from runners.distributed import check_same_step, share
-from runners.finish import DEFAULT_WANTED, Wanted, check_parts, ending_of, finish, preload_packages
-from runners.llc import Watch
-from runners.locking import locked_runs
-from runners.pack import GROWTH, Job, Pack, by_checkpoint
-from runners.persistence import DEFAULT_PERSISTENCE, Persistence
-from runners.progress import NULL_LOGGER, Logger
-from runners.static_shape import static_shape, training_part
-from src.precision import use_highest_precision
-from src.train import NEVER
-from store import checkpoint, conditions, rundir, snapshots
-from store.provenance import now, provenance
-from store.sources import changed_files
+from icl_lab.families.shared_arrays import note_frozen
+from icl_lab.lab.cli import printable
+from icl_lab.lab.configs.run import RunConfig
+from icl_lab.lab.environment import num_threads
+from icl_lab.lab.executors.signals import Signals, Stopped, catch_signals
+from icl_lab.runners import llc
+from icl_lab.runners.distributed import check_same_step, share
+from icl_lab.runners.finish import DEFAULT_WANTED, Wanted, check_parts, ending_of, finish, preload_packages
+from icl_lab.runners.llc import Watch
+from icl_lab.runners.locking import locked_runs
+from icl_lab.runners.pack import GROWTH, Job, Pack, by_checkpoint
+from icl_lab.runners.persistence import DEFAULT_PERSISTENCE, Persistence
+from icl_lab.runners.progress import NULL_LOGGER, Logger
+from icl_lab.runners.static_shape import static_shape, training_part
+from icl_lab.src.precision import use_highest_precision
+from icl_lab.src.train import NEVER
+from icl_lab.store import checkpoint, conditions, rundir, snapshots
+from icl_lab.store.provenance import now, provenance
+from icl_lab.store.sources import changed_files
 
 __all__ = ["Job", "Wanted", "run_one", "run_pack"]
 

@@ -15,15 +15,15 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import cli
-from configs.identity import config_id
-from configs.run import RunConfig, to_dict
-from configs.schema_1 import earlier_id
-from environment import check_devices
-from src.checks import ConfigError
-from store.atomic import json_bytes
-from store.places import out_folder
-from store.readers import StoreError, expecting, read_json, reading
+from icl_lab.lab import cli
+from icl_lab.lab.configs.identity import config_id
+from icl_lab.lab.configs.run import RunConfig, to_dict
+from icl_lab.lab.configs.schema_1 import earlier_id
+from icl_lab.lab.environment import check_devices
+from icl_lab.src.checks import ConfigError
+from icl_lab.store.atomic import json_bytes
+from icl_lab.store.places import out_folder
+from icl_lab.store.readers import StoreError, expecting, read_json, reading
 
 COLUMNS = {"claims.csv": "cells", "order_noise/cells.csv": "exp"}  # table -> column with cell names
 CONFIGS, COMMAND = "configs", "command"  # keys in a bundle
@@ -56,7 +56,7 @@ def updates(folder: Path) -> dict[Path, Update]:
 
 
 def _configs(path: Path, bundle: Mapping[str, Any]) -> list[RunConfig]:
-    from configs.registry import from_dict
+    from icl_lab.lab.configs.registry import from_dict
 
     with expecting(path, "a figure's bundle"):
         try:
@@ -78,8 +78,8 @@ def _bundle(path: Path, bundle: Mapping[str, Any], configs: Sequence[RunConfig])
 
 def _names(configs: Iterable[RunConfig]) -> dict[str, str]:
     """{id at the end of an earlier or today's cell name: today's name}, of these configs and all planned ones."""
-    from studies.study import planned
-    from sweeps.plan import DIGITS, cell_of
+    from icl_lab.studies.study import planned
+    from icl_lab.sweeps.plan import DIGITS, cell_of
 
     all_cells = dict.fromkeys([*planned(), *map(cell_of, configs)])
     return {identity(cell.config)[:DIGITS]: cell.name for identity in (earlier_id, config_id) for cell in all_cells}
@@ -125,8 +125,8 @@ def main(argv: list[str]) -> int:
     """The command line."""
     flags = parser().parse(argv)
     check_devices()
-    from store import outputs
-    from studies.ledger import WRITER
+    from icl_lab.store import outputs
+    from icl_lab.studies.ledger import WRITER
 
     files = updates(flags.report)
     if not flags.check:

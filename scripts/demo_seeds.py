@@ -12,23 +12,22 @@ from typing import Any
 
 import numpy as np
 
-import cli
-import compile_cache
-from analysis.compare import table
-from configs.overrides import resolve
-from configs.presets import preset
-from configs.run import RunConfig
-from executors.signals import RESUME_HINT, catch_signals
-from flag_types import COUNT, SEED
-from runners import persistence
-from runners.command import print_notices, report_divergence, report_stop
-from runners.locking import locked_runs
-from runners.persistence import Persistence
-from src.checks import ConfigError
-from src.statistics import mean_and_interval
-from store import layout, rundir
-from store.places import out_folder
-from store.readers import StoreError, expecting
+from icl_lab.analysis.compare import table
+from icl_lab.lab import cli, compile_cache
+from icl_lab.lab.configs.overrides import resolve
+from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.run import RunConfig
+from icl_lab.lab.executors.signals import RESUME_HINT, catch_signals
+from icl_lab.lab.flag_types import COUNT, SEED
+from icl_lab.runners import persistence
+from icl_lab.runners.command import print_notices, report_divergence, report_stop
+from icl_lab.runners.locking import locked_runs
+from icl_lab.runners.persistence import Persistence
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.statistics import mean_and_interval
+from icl_lab.store import layout, rundir
+from icl_lab.store.places import out_folder
+from icl_lab.store.readers import StoreError, expecting
 
 WIDTH = 5  # runs that train together
 
@@ -83,8 +82,8 @@ def main(argv: list[str]) -> int:
 
 def _train(pairs: list[tuple[Path, RunConfig]], quiet: bool, saving: Persistence) -> int:
     """Trains the unfinished runs; returns the number of the signal that stopped it, or 0."""
-    from runners.progress import ConsoleLogger
-    from runners.training import Job, run_pack  # imports JAX
+    from icl_lab.runners.progress import ConsoleLogger
+    from icl_lab.runners.training import Job, run_pack  # imports JAX
 
     compile_cache.enable()
     jobs = [Job(run, config) for run, config in pairs]

@@ -21,17 +21,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import cli
-from environment import check_devices
-from flag_types import shown
-from src.checks import ConfigError
-from store import outputs
-from store.atomic import json_bytes
-from store.places import out_file
-from store.provenance import git_commit, now, versions
-from store.readers import StoreError, expecting, read_json
-from studies.ledger import TABLE
-from studies.study import all_studies
+from icl_lab.lab import cli
+from icl_lab.lab.environment import check_devices
+from icl_lab.lab.flag_types import shown
+from icl_lab.src.checks import ConfigError
+from icl_lab.store import outputs
+from icl_lab.store.atomic import json_bytes
+from icl_lab.store.places import out_file
+from icl_lab.store.provenance import git_commit, now, versions
+from icl_lab.store.readers import StoreError, expecting, read_json
+from icl_lab.studies.ledger import TABLE
+from icl_lab.studies.study import all_studies
 
 WORK = Path("runs/gpu_check")  # what the parts write besides their results, in a folder for each device
 NUMERICAL = ("src", "baselines", "curricula", "families")  # folders of tests that compute
@@ -182,7 +182,7 @@ def _folder(results: dict[str, Any]) -> Path:
 
 def _device() -> str:
     """The devices in words, asked in a process of its own: one that holds a GPU keeps its memory from the parts."""
-    line = [sys.executable, "-c", "from runners.training import device_text; print(device_text())"]
+    line = [sys.executable, "-c", "from icl_lab.runners.training import device_text; print(device_text())"]
     return subprocess.run(line, capture_output=True, text=True, check=True).stdout.strip().splitlines()[-1]
 
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-import cli
-from store import outputs
-from store.places import out_folder
-from store.readers import StoreError
+from icl_lab.lab import cli
+from icl_lab.store import outputs
+from icl_lab.store.places import out_folder
+from icl_lab.store.readers import StoreError
 
 if TYPE_CHECKING:
     from jax import Array
@@ -75,8 +75,8 @@ def traces(picture: Picture) -> dict[str, np.ndarray]:
     import jax
     import jax.numpy as jnp
 
-    from analysis import sgld
-    from src.prng import key
+    from icl_lab.analysis import sgld
+    from icl_lab.src.prng import key
 
     def losses(w: Array, batch: Array) -> Array:
         values: Array = picture.loss(w) + 0 * batch
@@ -96,8 +96,8 @@ def traces(picture: Picture) -> dict[str, np.ndarray]:
 
 def reported(picture: Picture, drawn: dict[str, np.ndarray]) -> str:
     """The LLC, the diagnostic to look at and the health of a picture's chains."""
-    from analysis.measures.llc_health import HEALTHY, diagnose
-    from analysis.measures.llc_settings import Settings
+    from icl_lab.analysis.measures.llc_health import HEALTHY, diagnose
+    from icl_lab.analysis.measures.llc_settings import Settings
 
     lengths = Settings(chains=CHAINS, burn_in=BURN_IN, draws=DRAWS)
     settings = replace(lengths, eps=picture.eps, nbeta=picture.nbeta, gamma=picture.gamma)
@@ -109,7 +109,7 @@ def reported(picture: Picture, drawn: dict[str, np.ndarray]) -> str:
 
 def draw(folder: Path) -> Path:
     """Draws all of them into one figure."""
-    from plots import style
+    from icl_lab.plots import style
 
     figure, axes = style.new_figure(2, 3, width=3.3, height=2.4)
     for panel, picture in zip(axes.flat, PICTURES, strict=True):
@@ -139,7 +139,7 @@ def parser() -> cli.Parser:
 
 def main(argv: Sequence[str]) -> Any:
     """The command line."""
-    from plots import style
+    from icl_lab.plots import style
 
     flags = parser().parse(list(argv))
     outputs.check([flags.out / FIGURE], style.WRITER)

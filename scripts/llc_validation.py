@@ -12,15 +12,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import cli
-from store import outputs
-from store.atomic import csv_bytes
-from store.places import out_folder
-from store.readers import StoreError
+from icl_lab.lab import cli
+from icl_lab.store import outputs
+from icl_lab.store.atomic import csv_bytes
+from icl_lab.store.places import out_folder
+from icl_lab.store.readers import StoreError
 
 if TYPE_CHECKING:
-    from analysis.measures.llc_check import Check
-    from analysis.measures.llc_wrong import Wrong
+    from icl_lab.analysis.measures.llc_check import Check
+    from icl_lab.analysis.measures.llc_wrong import Wrong
 
 WRITER = "scripts.llc_validation"
 PAGE, TABLE, WRONG = "validation.md", "validation.csv", "wrong_estimators.csv"
@@ -119,8 +119,8 @@ def _percent(value: float) -> str:
 
 def _printed(quick: bool) -> Iterator[Check]:
     """The checks, each printed as it is made."""
-    from analysis.measures.llc_validation import SECTIONS
-    from src.precision import use_highest_precision
+    from icl_lab.analysis.measures.llc_validation import SECTIONS
+    from icl_lab.src.precision import use_highest_precision
 
     use_highest_precision()
     for section in SECTIONS.values():
@@ -133,7 +133,7 @@ def _printed(quick: bool) -> Iterator[Check]:
 
 
 def _wrong() -> Iterator[Wrong]:
-    from analysis.measures.llc_wrong import wrong_estimators
+    from icl_lab.analysis.measures.llc_wrong import wrong_estimators
 
     for row in wrong_estimators():
         print("  ".join(filter(None, _wrong_cells(row).values())), flush=True)

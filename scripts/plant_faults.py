@@ -21,9 +21,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import cli
-from flag_types import Number
-from src.checks import ConfigError, require
+from icl_lab.lab import cli
+from icl_lab.lab.flag_types import Number
+from icl_lab.src.checks import ConfigError, require
 
 ROOT = Path(__file__).resolve().parent.parent
 FAULTS = ROOT / "tests/faults.toml"

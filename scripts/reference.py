@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import cli
-from src.registry import LOADED
+from icl_lab.lab import cli
+from icl_lab.src.registry import LOADED
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reference.md"
@@ -33,7 +33,7 @@ def main(argv: list[str]) -> int:
     flags = parser().parse(argv)
     if LOADED:
         raise cli.UsageError("the reference is of built-in names: leave --plugin out")
-    from store.atomic import write_bytes
+    from icl_lab.store.atomic import write_bytes
 
     made = text()
     same = PAGE.exists() and PAGE.read_text(encoding="utf-8") == made
@@ -47,7 +47,7 @@ def main(argv: list[str]) -> int:
 
 def text() -> str:
     """The page."""
-    from scripts.reference_page import artifacts, commands, configs
+    from icl_lab.scripts.reference_page import artifacts, commands, configs
 
     sections = [
         commands.section(),

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Trains the runs of a sweep of configs/linreg.py, evaluates them per layer, and plots each with gradient descent.
+# Trains the runs of a sweep of families/layerwise/linreg.py, evaluates them per layer, and plots each with gradient descent.
 #     sh scripts/run_depth_sweep.sh [--sweep depth] [--model linear] [--preset default] [--steps N] [--seeds "0 1"]
 #         [--num_tasks 5000] [--out runs/depth_sweep] [-- FLAGS OF THE RUNNER]
 # SWEEP, MODEL, PRESET, STEPS, SEEDS, NUM_TASKS and OUT in the environment do the same; PY is the interpreter. A second
@@ -31,7 +31,7 @@ num_tasks=${NUM_TASKS:-5000} out=${OUT:-runs/depth_sweep} py=${PY:-.venv/bin/pyt
 for seed in $seeds; do
     case $seed in *[!0-9]*) fail "seeds has '$seed'; each must be a whole number" ;; esac
 done
-runs=$("$py" -m configs.linreg "$sweep") || exit $?
+runs=$("$py" -m families.layerwise.linreg "$sweep") || exit $?
 
 all=
 for run in $runs; do

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import numpy as np
 
-import cli
-from configs.run import RunConfig
-from executors.signals import catch_signals
-from runners.command import resume_command
-from src.checks import ConfigError
-from store import layout, rundir
-from store.places import out_folder
-from store.readers import StoreError, expecting, read_npy, read_npz, reading
+from icl_lab.lab import cli
+from icl_lab.lab.configs.run import RunConfig
+from icl_lab.lab.executors.signals import catch_signals
+from icl_lab.runners.command import resume_command
+from icl_lab.src.checks import ConfigError
+from icl_lab.store import layout, rundir
+from icl_lab.store.places import out_folder
+from icl_lab.store.readers import StoreError, expecting, read_npy, read_npz, reading
 
 RATE = 0.25
 STANDARD_ERRORS = 4.0  # tolerance of a mask's rate; seeds are fixed, so the check is deterministic
@@ -125,10 +125,10 @@ def main(argv: list[str]) -> int:
 
 def _train(out: Path, quiet: bool) -> int:
     """Trains the runs; returns the number of the signal that stopped it, or 0."""
-    from runners import flags as runner_flags
-    from runners.locking import locked_runs
-    from runners.progress import ConsoleLogger
-    from runners.training import Job, Wanted, run_pack  # imports JAX
+    from icl_lab.runners import flags as runner_flags
+    from icl_lab.runners.locking import locked_runs
+    from icl_lab.runners.progress import ConsoleLogger
+    from icl_lab.runners.training import Job, Wanted, run_pack  # imports JAX
 
     requests = {name: runner_flags.read(model, RUNNERS[model], "", words) for name, (model, words, _) in RUNS.items()}
     configs: list[tuple[Path, RunConfig]] = [(out / name, request.config) for name, request in requests.items()]

@@ -18,9 +18,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from src.attention_products import pair_scores, weighted_sums
-from src.registries import ATTENTION_KINDS
-from src.registry import Functions
+from icl_lab.src.attention_products import pair_scores, weighted_sums
+from icl_lab.src.registries import ATTENTION_KINDS
+from icl_lab.src.registry import Functions
 
 Hook = Callable[[str, int, Array], Array]  # (name, layer, value) -> the value to go on with
 

@@ -1,6 +1,6 @@
 """Frozen configs of models, training and contexts, which core functions take; of data, `src.data_config` has them.
 
-Every value is checked here. A run's config (`configs.run`) is composed of them. No JAX is imported.
+Every value is checked here. A run's config (`lab.configs.run`) is composed of them. No JAX is imported.
 
 Sizes, used as shape letters everywhere:
     B tasks in a batch, N context pairs, D input dimension, R token rows, W token width, H heads, L layers.
@@ -13,14 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from src.checks import TOO_MANY, finite, in_range, one_of, require, sizes
-from src.registries import (
-    ADDITIVE,
-    ATTENTION_KINDS,
-    NOISE_MODES,
-    ORDERINGS,
-    SCHEDULES,
-)
+from icl_lab.src.checks import TOO_MANY, finite, in_range, one_of, require, sizes
+from icl_lab.src.registries import ADDITIVE, ATTENTION_KINDS, NOISE_MODES, ORDERINGS, SCHEDULES
 
 
 class TokenLayout(NamedTuple):

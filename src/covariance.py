@@ -15,9 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from src.checks import named
-from src.data_config import SPECTRA, DataConfig
-from src.prng import Purpose, purpose_key
+from icl_lab.src.checks import named
+from icl_lab.src.data_config import SPECTRA, DataConfig
+from icl_lab.src.prng import Purpose, purpose_key
 
 
 class Covariance(NamedTuple):

@@ -12,13 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from src.batch import Batch
-from src.config import ModelConfig
-from src.covariance import Covariance, orthonormal, sample_covariance
-from src.data_config import DataConfig
-from src.inputs import sample_inputs
-from src.prng import Purpose, purpose_key
-from src.tasks import TASK_DISTRIBUTIONS
+from icl_lab.src.batch import Batch
+from icl_lab.src.config import ModelConfig
+from icl_lab.src.covariance import Covariance, orthonormal, sample_covariance
+from icl_lab.src.data_config import DataConfig
+from icl_lab.src.inputs import sample_inputs
+from icl_lab.src.prng import Purpose, purpose_key
+from icl_lab.src.tasks import TASK_DISTRIBUTIONS
 
 
 def labels(x: Array, w: Array) -> Array:

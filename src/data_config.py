@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from src.checks import LARGEST, TOO_MANY, ConfigError, finite, in_range, one_of, require, scale, sizes
-from src.registries import INPUT_DISTRIBUTIONS, TASK_DISTRIBUTIONS
+from icl_lab.src.checks import LARGEST, TOO_MANY, ConfigError, finite, in_range, one_of, require, scale, sizes
+from icl_lab.src.registries import INPUT_DISTRIBUTIONS, TASK_DISTRIBUTIONS
 
 SPECTRA = ("isotropic", "power_law", "log_spaced", "log_uniform", "given")
 AXES = ("coordinates", "rotated")

@@ -19,11 +19,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from src.attn import Hook, no_hook
-from src.config import DecoderConfig
-from src.model import Model, Params, as_model
-from src.sequences import tokenise
-from src.transformer import ReadOut, normalise
+from icl_lab.src.attn import Hook, no_hook
+from icl_lab.src.config import DecoderConfig
+from icl_lab.src.model import Model, Params, as_model
+from icl_lab.src.sequences import tokenise
+from icl_lab.src.transformer import ReadOut, normalise
 
 Initialiser = Callable[[Any, Any], Array]
 

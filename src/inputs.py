@@ -10,10 +10,10 @@ from collections.abc import Callable
 import jax
 from jax import Array
 
-from src import registries
-from src.checks import named
-from src.data_config import LinearData, SineData
-from src.registry import Functions
+from icl_lab.src import registries
+from icl_lab.src.checks import named
+from icl_lab.src.data_config import LinearData, SineData
+from icl_lab.src.registry import Functions
 
 Sampler = Callable[[Array, float, tuple[int, ...]], Array]
 

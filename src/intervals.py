@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from src.statistics import mean_and_interval
+from icl_lab.src.statistics import mean_and_interval
 
 LEVEL = 0.90  # of two ends of 5 % each, which is what two one-sided tests at 5 % need
 ROUNDING = 1e-6  # of a cosine in float32, which can be above 1

@@ -14,12 +14,12 @@ import haiku as hk
 import jax.numpy as jnp
 from jax import Array, lax
 
-from src.attn import Hook, no_hook
-from src.batch import Batch
-from src.config import Architecture, EmbeddedModel
-from src.model import Model, Params, as_model
-from src.queries import tokenise
-from src.transformer import ReadOut, clipped, make_blocks
+from icl_lab.src.attn import Hook, no_hook
+from icl_lab.src.batch import Batch
+from icl_lab.src.config import Architecture, EmbeddedModel
+from icl_lab.src.model import Model, Params, as_model
+from icl_lab.src.queries import tokenise
+from icl_lab.src.transformer import ReadOut, clipped, make_blocks
 
 
 @lru_cache

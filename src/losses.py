@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from src.checks import same_shape
+from icl_lab.src.checks import same_shape
 
 
 def half_squared_errors(predictions: Array, targets: ArrayLike) -> Array:

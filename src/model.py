@@ -10,8 +10,8 @@ import haiku as hk
 import jax.numpy as jnp
 from jax import Array
 
-from src.attn import Hook, no_hook
-from src.losses import LOSSES, OF_A_NUMBER
+from icl_lab.src.attn import Hook, no_hook
+from icl_lab.src.losses import LOSSES, OF_A_NUMBER
 
 Params = Mapping[str, Mapping[str, Any]]  # module -> name -> array, JAX's or NumPy's
 Batch = Any  # any pytree of arrays with a leading axis of tasks

@@ -26,7 +26,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.extend.random import define_prng_impl
 
-from src.checks import ConfigError
+from icl_lab.src.checks import ConfigError
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA  # the constant that closes the key schedule

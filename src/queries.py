@@ -13,12 +13,12 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from src.batch import Batch
-from src.data import labels
-from src.data_config import QueriesData
-from src.inputs import sample_inputs
-from src.prng import Purpose, purpose_key
-from src.prng import key as make_key
+from icl_lab.src.batch import Batch
+from icl_lab.src.data import labels
+from icl_lab.src.data_config import QueriesData
+from icl_lab.src.inputs import sample_inputs
+from icl_lab.src.prng import Purpose, purpose_key
+from icl_lab.src.prng import key as make_key
 
 CHUNK = 500  # tasks in memory at once
 

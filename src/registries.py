@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from src.registry import Registry, Selection
+from icl_lab.src.registry import Registry, Selection
 
 Function = Callable[..., Any]
 
 
 class Ordering(NamedTuple):
-    """An order of a context's pairs. order(batch, difficulty) -> index [B, N]; `curricula.ordering`.
+    """An order of a context's pairs. order(batch, difficulty) -> index [B, N]; `src.ordering`.
 
     Only an ordering that is `by_difficulty` is given sort keys; others get an empty tuple.
     """
@@ -24,7 +24,7 @@ class Ordering(NamedTuple):
 
 
 class NoiseMode(NamedTuple):
-    """A corruption of pairs. corrupt(key, batch, hit, sigma, data) -> (batch, label error); `curricula.noise`.
+    """A corruption of pairs. corrupt(key, batch, hit, sigma, data) -> (batch, label error); `src.noise`.
 
     `additive`: it changes nothing at sigma = 0. `ignores_sigma`: runs that differ in sigma alone are one.
     `linear_mmse` and `mask_bayes`: what `baselines.linear_mmse` and `baselines.mask_bayes` call for this mode.
@@ -54,7 +54,7 @@ class TaskDistribution(NamedTuple):
 
     `variance` is that of a coordinate, of `weight_scale` and the dimension, or None where it is not known; ridge
     regression is made from it. `bayes` says what the posterior mean is: "ridge", "own", which is
-    posterior_mean(batch, config) -> predictions [B, K] (`families.diversity`), or "" if unknown. A dimension below
+    posterior_mean(batch, config) -> predictions [B, K] (`families.diversity.task`), or "" if unknown. A dimension below
     `least_dim` is refused. `uncorrelated`: coordinates are known to have mean 0, equal variance and no correlation.
     """
 
@@ -166,7 +166,7 @@ OPPONENTS: Registry[Opponent] = Registry(
     dict.fromkeys(("preconditioned_gd", "gaussian_posterior", "mixture_posterior", "sparse_posterior"), Opponent()),
     reserved=(*OTHER_LOSSES, *OTHER_ALGORITHMS),
 )
-FAMILIES: Registry[Any] = Registry("family", {})  # `configs.registry` has the built-in ones
+FAMILIES: Registry[Any] = Registry("family", {})  # `lab.configs.registry` has the built-in ones
 PURPOSES: Registry[int] = Registry("key purpose", {})  # name -> number; the built-in ones are `src.prng.Purpose`
 CONJECTURES: Registry[Conjecture] = Registry("conjecture", {})  # plugin -> the one that it states
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from src.checks import require
+from icl_lab.src.checks import require
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -28,7 +28,7 @@ class Plugin(NamedTuple):
         return f"{self.name}:{self.digest}"
 
 
-LOADED: dict[str, Plugin] = {}  # by name; `plugins.load` and imports of plugins fill it
+LOADED: dict[str, Plugin] = {}  # by name; `lab.plugins.load` and imports of plugins fill it
 
 
 class Registry(Mapping[str, T]):

@@ -14,12 +14,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from src.batch import Batch
-from src.data import labels
-from src.data_config import PoolData
-from src.inputs import sample_inputs
-from src.prng import Purpose, purpose_key
-from src.tasks import TASK_DISTRIBUTIONS
+from icl_lab.src.batch import Batch
+from icl_lab.src.data import labels
+from icl_lab.src.data_config import PoolData
+from icl_lab.src.inputs import sample_inputs
+from icl_lab.src.prng import Purpose, purpose_key
+from icl_lab.src.tasks import TASK_DISTRIBUTIONS
 
 
 def tasks_of(key: Array, data: PoolData, numbers: Array) -> Array:

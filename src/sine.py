@@ -16,15 +16,15 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from src.attn import Hook
-from src.batch import Batch
-from src.config import Architecture, SineModel
-from src.data import concatenated_tokens
-from src.data_config import SineData
-from src.inputs import sample_inputs
-from src.model import Model, Params, as_model
-from src.prng import Purpose, purpose_key
-from src.transformer import run_stack
+from icl_lab.src.attn import Hook
+from icl_lab.src.batch import Batch
+from icl_lab.src.config import Architecture, SineModel
+from icl_lab.src.data import concatenated_tokens
+from icl_lab.src.data_config import SineData
+from icl_lab.src.inputs import sample_inputs
+from icl_lab.src.model import Model, Params, as_model
+from icl_lab.src.prng import Purpose, purpose_key
+from icl_lab.src.transformer import run_stack
 
 EMBEDDING_VARIANCE = 0.05  # over fan-in, at initialisation: inputs reach 5, and embeddings should start at order one
 

@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from src import registries
-from src.checks import named
-from src.prng import Purpose, purpose_key
-from src.registry import Functions
+from icl_lab.src import registries
+from icl_lab.src.checks import named
+from icl_lab.src.prng import Purpose, purpose_key
+from icl_lab.src.registry import Functions
 
 MIXTURE_STD = 1 / 8  # of a coordinate, about the centre of its component
 NONZERO = 0.3  # the probability that a coordinate of a sparse task is not 0

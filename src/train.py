@@ -20,12 +20,12 @@ import optax
 from jax import Array, lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from src import config as configs
-from src import registries
-from src.checks import named
-from src.config import TrainConfig
-from src.model import Batch, Model, Params
-from src.registry import Functions
+from icl_lab.src import config as configs
+from icl_lab.src import registries
+from icl_lab.src.checks import named
+from icl_lab.src.config import TrainConfig
+from icl_lab.src.model import Batch, Model, Params
+from icl_lab.src.registry import Functions
 
 SWING = 1000  # steps from 0 to the learning rate
 NEVER = 2**31 - 1  # the `diverged_at` of a run that did not diverge

@@ -14,10 +14,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from src.attn import Attention, Hook, no_hook
-from src.config import Architecture, ModelConfig, StackConfig
-from src.data import tokenise
-from src.model import Model, as_model
+from icl_lab.src.attn import Attention, Hook, no_hook
+from icl_lab.src.config import Architecture, ModelConfig, StackConfig
+from icl_lab.src.data import tokenise
+from icl_lab.src.model import Model, as_model
 
 Update = Callable[[Array], Array]  # rows [B, R, W] -> what is added to them
 

@@ -1,8 +1,11 @@
 """Reads and writes run directories: file names, atomic writes, locks, checkpoints, provenance. Imports no JAX."""
 
-import environment  # noqa: F401 - it ends a process that lacks packages, before they are imported
-from store.loading import Run, load
-from store.readers import StoreError
-from store.tables import table
+from icl_lab.lab import environment  # noqa: F401 - it ends a process that lacks packages, before they are imported
+from icl_lab.src import namespace
+from icl_lab.store.loading import Run, load
+from icl_lab.store.readers import StoreError
+from icl_lab.store.tables import table
+
+namespace.check(__name__)
 
 __all__ = ["Run", "StoreError", "load", "table"]

@@ -15,9 +15,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from store import layout, owners
-from store.readers import StoreError
-from store.replacing import replace
+from icl_lab.store import layout, owners
+from icl_lab.store.readers import StoreError
+from icl_lab.store.replacing import replace
 
 LONGEST = 4096  # bytes of a first line
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import save as safetensors_bytes
 
-from store.manifest import claim
-from store.readers import StoreError
-from store.replacing import replace
+from icl_lab.store.manifest import claim
+from icl_lab.store.readers import StoreError
+from icl_lab.store.replacing import replace
 
 BLOCK = 10_000  # rows of a CSV file in memory
 

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from store import layout, manifest, ownership
-from store.atomic import write_safetensors
-from store.readers import StoreError, read_safetensors
+from icl_lab.store import layout, manifest, ownership
+from icl_lab.store.atomic import write_safetensors
+from icl_lab.store.readers import StoreError, read_safetensors
 
 KEPT = 2
 CONTENT = "sha256"  # of the arrays, in a checkpoint's metadata

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cli import printable
-from environment import num_threads
-from environment_variables import recorded
-from store import checkpoint, layout, rundir
-from store.provenance import versions
-from store.readers import StoreError, expecting
+from icl_lab.lab.cli import printable
+from icl_lab.lab.environment import num_threads
+from icl_lab.lab.environment_variables import recorded
+from icl_lab.store import checkpoint, layout, rundir
+from icl_lab.store.provenance import versions
+from icl_lab.store.readers import StoreError, expecting
 
 PROCESS_CONDITIONS = ("pack_width", "threads", "device")  # in addition to the versions and the variables
 

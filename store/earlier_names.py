@@ -11,9 +11,9 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any
 
-from configs.family import Columns
-from configs.registry import family_of_model
-from src.checks import ConfigError
+from icl_lab.lab.configs.family import Columns
+from icl_lab.lab.configs.registry import family_of_model
+from icl_lab.src.checks import ConfigError
 
 METRICS = {"test_loss": "eval_loss", "test_accuracy": "eval_accuracy"}
 EVALUATED = (  # further metrics of the evaluation batch, which began without `eval_`

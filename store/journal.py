@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from store.readers import reading
-from store.replacing import unshare
+from icl_lab.store.readers import reading
+from icl_lab.store.replacing import unshare
 
 
 def append(path: Path, values: Iterable[Mapping[str, Any]], begin: bool = False) -> None:

@@ -8,14 +8,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from configs.registry import named
-from configs.run import TAGS, fields_of
-from src.registries import FAMILIES
-from src.registry import not_loaded
-from store import conditions, layout, owners
-from store.readers import StoreError, expecting, is_number, json_lines, read_json
-from store.rundir import PluginMissing, has_begun, last_metrics, read_config, read_meta, read_status, read_summary
-from store.sources import changed_files
+from icl_lab.lab.configs.registry import named
+from icl_lab.lab.configs.run import TAGS, fields_of
+from icl_lab.src.registries import FAMILIES
+from icl_lab.src.registry import not_loaded
+from icl_lab.store import conditions, layout, owners
+from icl_lab.store.readers import StoreError, expecting, is_number, json_lines, read_json
+from icl_lab.store.rundir import (
+    PluginMissing,
+    has_begun,
+    last_metrics,
+    read_config,
+    read_meta,
+    read_status,
+    read_summary,
+)
+from icl_lab.store.sources import changed_files
 
 BROKEN, NO_RUN = "broken", "no run"  # statuses of unreadable runs, and of other folders
 MISSING = "plugins_missing"  # the word for a run whose plugins are not loaded

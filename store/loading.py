@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from configs.registry import family_of
-from configs.run import RunConfig
-from store import layout
-from store.params import NO_PICKLES, read_params
-from store.readers import StoreError, check_arrays, read_npz
-from store.rundir import read_config
+from icl_lab.lab.configs.registry import family_of
+from icl_lab.lab.configs.run import RunConfig
+from icl_lab.store import layout
+from icl_lab.store.params import NO_PICKLES, read_params
+from icl_lab.store.readers import StoreError, check_arrays, read_npz
+from icl_lab.store.rundir import read_config
 
 
 class Run(NamedTuple):

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from store import layout, owners, ownership
-from store.manifest import adopt
-from store.owners import LockBusy, Watch
-from store.readers import StoreError
+from icl_lab.store import layout, owners, ownership
+from icl_lab.store.manifest import adopt
+from icl_lab.store.owners import LockBusy, Watch
+from icl_lab.store.readers import StoreError
 
 RETRY_SECONDS = 0.1
 _watch = Watch()  # of `in_use`, from one question to the next

@@ -14,9 +14,9 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import TypeGuard
 
-from store import journal, layout, ownership
-from store.readers import StoreError, read_json
-from store.replacing import unshare
+from icl_lab.store import journal, layout, ownership
+from icl_lab.store.readers import StoreError, read_json
+from icl_lab.store.replacing import unshare
 
 HEADER = {"manifest": "in-context learning laboratory", "version": 1}
 FIRST_LINE = json.dumps(HEADER).encode() + b"\n"

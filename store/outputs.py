@@ -11,10 +11,10 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from store import journal, layout
-from store.atomic import replace_file, write_bytes
-from store.manifest import names, owner, owns
-from store.readers import StoreError, reading
+from icl_lab.store import journal, layout
+from icl_lab.store.atomic import replace_file, write_bytes
+from icl_lab.store.manifest import names, owner, owns
+from icl_lab.store.readers import StoreError, reading
 
 RECORD = ".written.jsonl"
 

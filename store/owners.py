@@ -18,7 +18,7 @@ from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
-from store.readers import StoreError
+from icl_lab.store.readers import StoreError
 
 STALE_SECONDS = 60.0  # without a beat, while we watch, after which an owner on another host is gone; syncs may be slow
 DIGITS = 12  # of a beat, which is written over the one before

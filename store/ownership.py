@@ -21,10 +21,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from cli import printable
-from store import layout, owners
-from store.owners import LockBusy, Owner, Watch
-from store.readers import StoreError
+from icl_lab.lab.cli import printable
+from icl_lab.store import layout, owners
+from icl_lab.store.owners import LockBusy, Owner, Watch
+from icl_lab.store.readers import StoreError
 
 BEAT_SECONDS = 5.0  # between two beats of an owner
 TURN, CLAIM, SHARED = ".next", ".claim", ".shared"  # ends of the names beside a lock; the last is of who shares it

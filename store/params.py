@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from store import layout
-from store.atomic import write_bytes, write_safetensors
-from store.readers import read_safetensors
+from icl_lab.store import layout
+from icl_lab.store.atomic import write_bytes, write_safetensors
+from icl_lab.store.readers import read_safetensors
 
 Params = dict[str, dict[str, np.ndarray]]
 

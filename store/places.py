@@ -8,8 +8,8 @@ from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 
-from flag_types import shown
-from store import layout, manifest
+from icl_lab.lab.flag_types import shown
+from icl_lab.store import layout, manifest
 
 
 def _probing(read: Callable[[str], Path]) -> Callable[[str], Path]:

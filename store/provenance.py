@@ -12,12 +12,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from configs.identity import RESULTS_VERSION, config_id
-from configs.registry import family_of
-from configs.run import SCHEMA_VERSION, RunConfig
-from environment import num_threads
-from environment_variables import recorded
-from store.sources import ROOT, sources
+from icl_lab.lab.configs.identity import RESULTS_VERSION, config_id
+from icl_lab.lab.configs.registry import family_of
+from icl_lab.lab.configs.run import SCHEMA_VERSION, RunConfig
+from icl_lab.lab.environment import num_threads
+from icl_lab.lab.environment_variables import recorded
+from icl_lab.store.sources import ROOT, sources
 
 PACKAGES = ("jax", "jaxlib", "dm-haiku", "optax", "numpy", "scipy", "safetensors")
 

@@ -19,13 +19,13 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import cli
-from store import layout, manifest, ownership, rundir
-from store.listing import Entry, list_runs, run_folders
-from store.lock import in_use, link_below, locked
-from store.places import in_path
-from store.readers import StoreError, read_json
-from store.runs import age, size
+from icl_lab.lab import cli
+from icl_lab.store import layout, manifest, ownership, rundir
+from icl_lab.store.listing import Entry, list_runs, run_folders
+from icl_lab.store.lock import in_use, link_below, locked
+from icl_lab.store.places import in_path
+from icl_lab.store.readers import StoreError, read_json
+from icl_lab.store.runs import age, size
 
 UNITS = {"min": "minutes", "h": "hours", "d": "days"}
 DIGITS = 8  # of a list's code

@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from safetensors import safe_open
 
-from store.earlier_names import todays_columns
+from icl_lab.store.earlier_names import todays_columns
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from store import layout, owners, ownership
+from icl_lab.store import layout, owners, ownership
 
 BLOCK = 2**24  # bytes of a file in memory while it is copied
 

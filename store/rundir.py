@@ -16,18 +16,18 @@ from typing import Any
 
 import numpy as np
 
-from configs.command_line import command_of
-from configs.identity import config_id
-from configs.registry import check_schema, family_of, from_dict
-from configs.run import RunConfig, to_dict
-from configs.schema_1 import earlier_id
-from src.checks import ConfigError
-from src.registry import why_changed, why_not_loaded
-from store import aside, earlier_names, layout, manifest, ownership
-from store.atomic import json_text, write_blocks, write_json
-from store.provenance import now
-from store.readers import StoreError, check_text_size, expecting, is_count, is_number, json_lines, read_json
-from store.replacing import naming_file, unshare
+from icl_lab.lab.configs.command_line import command_of
+from icl_lab.lab.configs.identity import config_id
+from icl_lab.lab.configs.registry import check_schema, family_of, from_dict
+from icl_lab.lab.configs.run import RunConfig, to_dict
+from icl_lab.lab.configs.schema_1 import earlier_id
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.registry import why_changed, why_not_loaded
+from icl_lab.store import aside, earlier_names, layout, manifest, ownership
+from icl_lab.store.atomic import json_text, write_blocks, write_json
+from icl_lab.store.provenance import now
+from icl_lab.store.readers import StoreError, check_text_size, expecting, is_count, is_number, json_lines, read_json
+from icl_lab.store.replacing import naming_file, unshare
 
 RUNS = Path("runs")
 METRICS_FIELDS = ("step", "train_loss", "eval_loss")  # in the metrics of every run

@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import cli
-from store import conditions
-from store.listing import MISSING, Entry, list_runs
-from store.places import in_path
-from store.readers import StoreError
-from store.rundir import RUNS
+from icl_lab.lab import cli
+from icl_lab.store import conditions
+from icl_lab.store.listing import MISSING, Entry, list_runs
+from icl_lab.store.places import in_path
+from icl_lab.store.readers import StoreError
+from icl_lab.store.rundir import RUNS
 
 COLUMNS = ("run", "status", "age", "size", "test set", "sources", "differs in")
 AGES = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))  # seconds of a unit, from the longest

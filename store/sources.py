@@ -8,11 +8,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cli import printable
+from icl_lab.lab.cli import printable
 
 ROOT = Path(__file__).resolve().parent.parent
 # `store` is included because it writes the bytes
-FOLDERS = ("src", "configs", "curricula", "baselines", "families", "analysis", "runners", "store", "languages")
+FOLDERS = ("src", "lab/configs", "baselines", "families", "analysis", "runners", "store")
 DIGITS = 16  # of a SHA-256, in hexadecimal
 MAX_NAMED = 2  # files named in a message
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from store.listing import BROKEN, MISSING, NO_RUN, Entry, flat, last_record, list_runs
-from store.readers import StoreError, is_number, read_csv
-from store.rundir import read_summary
+from icl_lab.store.listing import BROKEN, MISSING, NO_RUN, Entry, flat, last_record, list_runs
+from icl_lab.store.readers import StoreError, is_number, read_csv
+from icl_lab.store.rundir import read_summary
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -3,4 +3,7 @@
 python -m studies.run reproduction --profile quick
 """
 
-import environment  # noqa: F401 - it ends a process that lacks packages, before they are imported
+from icl_lab.lab import environment  # noqa: F401 - it ends a process that lacks packages, before they are imported
+from icl_lab.src import namespace
+
+namespace.check(__name__)

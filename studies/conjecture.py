@@ -1,6 +1,6 @@
 """A user's own conjecture: from the plugin that states it to a study, and what is measured of its runs.
 
-`plugins.conjecture` states one, `python -m studies.run FILE` tests it: docs/conjecture.md.
+`lab.plugins.conjecture` states one, `python -m studies.run FILE` tests it: docs/conjecture.md.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from typing import Any
 
 import numpy as np
 
-import cli
-from analysis.compared_run import ComparedRun, load_compared
-from analysis.measures import algorithm_distance
-from analysis.measures.algorithm_distance import FINAL
-from analysis.measures.algorithms import ALGORITHMS, TF, algorithms_of
-from configs.registry import family_of_model
-from configs.regression import RegressionConfig
-from families.regression import GradientDescent, gd_steps, make_model, make_test_batch
-from plots.distances_over_seeds import draw_matrices, draw_over_training
-from plugin_files import PluginError, plugin_errors
-from src import intervals
-from src.checks import ConfigError, require
-from src.registries import CONJECTURES, OPPONENTS, Conjecture
-from src.registry import LOADED
-from store import layout
-from store.lock import locked
-from store.readers import StoreError, expecting, read_csv
-from studies.claim import OURS, Claim
-from studies.distance_figure import SCALE_OF, Distances
-from studies.runs import CONTROL_SEEDS, Runs
-from studies.study import RUNS_DIRS, Study
-from sweeps.plan import cells, plan
+from icl_lab.analysis.compared_run import ComparedRun, load_compared
+from icl_lab.analysis.measures import algorithm_distance
+from icl_lab.analysis.measures.algorithm_distance import FINAL
+from icl_lab.analysis.measures.algorithms import ALGORITHMS, TF, algorithms_of
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.regression.task import GradientDescent, gd_steps, make_model, make_test_batch
+from icl_lab.lab import cli
+from icl_lab.lab.configs.registry import family_of_model
+from icl_lab.lab.plugin_files import PluginError, plugin_errors
+from icl_lab.plots.distances_over_seeds import draw_matrices, draw_over_training
+from icl_lab.src import intervals
+from icl_lab.src.checks import ConfigError, require
+from icl_lab.src.registries import CONJECTURES, OPPONENTS, Conjecture
+from icl_lab.src.registry import LOADED
+from icl_lab.store import layout
+from icl_lab.store.lock import locked
+from icl_lab.store.readers import StoreError, expecting, read_csv
+from icl_lab.studies.claim import OURS, Claim
+from icl_lab.studies.distance_figure import SCALE_OF, Distances
+from icl_lab.studies.runs import CONTROL_SEEDS, Runs
+from icl_lab.studies.study import RUNS_DIRS, Study
+from icl_lab.sweeps.plan import cells, plan
 
 PROFILES = {"quick": 1, "full": 3}  # times as many seeds
 TRAINED, CONTROL = "trained", "control"

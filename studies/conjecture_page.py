@@ -10,24 +10,24 @@ from typing import Any
 
 import numpy as np
 
-import cli
-from executors.task import Executor
-from plots import style
-from runners.training import device_text
-from src import intervals
-from src.registries import CONJECTURES
-from src.registry import LOADED, Plugin
-from store import outputs
-from store.atomic import csv_bytes
-from store.provenance import commit_of, now
-from store.readers import StoreError, read_csv
-from studies import ledger, template
-from studies.claim import Claim, Measurement
-from studies.conjecture import CONTROL, TRAINED, table_of, to_others
-from studies.drawing import as_drawn, draw
-from studies.measuring import measure
-from studies.study import Study
-from studies.workers import analysed
+from icl_lab.lab import cli
+from icl_lab.lab.executors.task import Executor
+from icl_lab.plots import style
+from icl_lab.runners.training import device_text
+from icl_lab.src import intervals
+from icl_lab.src.registries import CONJECTURES
+from icl_lab.src.registry import LOADED, Plugin
+from icl_lab.store import outputs
+from icl_lab.store.atomic import csv_bytes
+from icl_lab.store.provenance import commit_of, now
+from icl_lab.store.readers import StoreError, read_csv
+from icl_lab.studies import ledger, template
+from icl_lab.studies.claim import Claim, Measurement
+from icl_lab.studies.conjecture import CONTROL, TRAINED, table_of, to_others
+from icl_lab.studies.drawing import as_drawn, draw
+from icl_lab.studies.measuring import measure
+from icl_lab.studies.study import Study
+from icl_lab.studies.workers import analysed
 
 # measures of a distance -> the scale of their intervals, and how near a value is; the smallest is the nearest
 NEAREST: dict[str, tuple[str, Callable[[float], float]]] = {

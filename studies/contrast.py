@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from configs.columns import has_trained
-from src import statistics
-from store.readers import StoreError
+from icl_lab.lab.configs.columns import has_trained
+from icl_lab.src import statistics
+from icl_lab.store.readers import StoreError
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from plots.curves import GEOMETRIC
-from src import intervals
-from src.statistics import LEVEL
+from icl_lab.plots.curves import GEOMETRIC
+from icl_lab.src import intervals
+from icl_lab.src.statistics import LEVEL
 
 ABOVE, BELOW = "above", "below"
 FEWEST = 3  # seeds of an interval

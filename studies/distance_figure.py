@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from src import intervals
+from icl_lab.src import intervals
 
 LEVEL = 0.95
 DIGITS = 12  # of a mean: Fisher's scale ends a little below 1

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from plots.dots import draw_dots
-from src.intervals import clopper_pearson
-from src.statistics import LEVEL, mean_and_interval
+from icl_lab.plots.dots import draw_dots
+from icl_lab.src.intervals import clopper_pearson
+from icl_lab.src.statistics import LEVEL, mean_and_interval
 
 Row = dict[str, Any]
 Numbers = Mapping[tuple[str, str], float]  # (panel, series) -> a run's number

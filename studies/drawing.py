@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import cli
-from configs.run import to_dict
-from executors.task import Executor
-from store import outputs, rundir
-from store.atomic import csv_bytes, json_bytes
-from store.readers import expecting, read_json
-from studies.figure import AnyFigure, Labels
-from studies.ledger import WRITER
-from studies.study import Study
+from icl_lab.lab import cli
+from icl_lab.lab.configs.run import to_dict
+from icl_lab.lab.executors.task import Executor
+from icl_lab.store import outputs, rundir
+from icl_lab.store.atomic import csv_bytes, json_bytes
+from icl_lab.store.readers import expecting, read_json
+from icl_lab.studies.figure import AnyFigure, Labels
+from icl_lab.studies.ledger import WRITER
+from icl_lab.studies.study import Study
 
 
 def as_drawn(study: Study, folder: Path) -> list[AnyFigure]:
@@ -49,7 +49,7 @@ def draw(
     study: Study, figures: Sequence[AnyFigure], runs_dir: Path, out: Path, cluster: Executor | None = None
 ) -> None:
     """Draws those of a study's figures all of whose runs are done; their rows are tasks, as measuring claims is."""
-    from studies.workers import tabulated
+    from icl_lab.studies.workers import tabulated
 
     runs_of = {figure.name: study.finished(figure.run_names, runs_dir) for figure in figures}
     ready = [figure for figure in figures if all(runs_of[figure.name].values())]

@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import cli
-from src.checks import ConfigError
-from store import outputs
-from store.atomic import csv_bytes
-from store.places import out_folder
-from store.readers import StoreError
-from studies.claim import UNBOUNDED, Claim, Measurement
-from studies.ledger import ERROR_RATES, WRITER
-from studies.verdict import verdict_of
+from icl_lab.lab import cli
+from icl_lab.src.checks import ConfigError
+from icl_lab.store import outputs
+from icl_lab.store.atomic import csv_bytes
+from icl_lab.store.places import out_folder
+from icl_lab.store.readers import StoreError
+from icl_lab.studies.claim import UNBOUNDED, Claim, Measurement
+from icl_lab.studies.ledger import ERROR_RATES, WRITER
+from icl_lab.studies.verdict import verdict_of
 
 ALLOWED = 0.05
 DRAWS = 25_000

@@ -10,16 +10,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from plots.curves import draw_curves, is_log
-from plots.trajectories import draw_trajectories
-from plots.weights import draw_products
-from store.rundir import read_config
-from studies.claim import CHECK_SEEDS
-from studies.curve_rows import Row, Series, curve_rows
-from studies.distance_figure import Distances
-from studies.dot_figure import Dots
-from studies.matrix_figure import Matrix
-from studies.stage_figure import Stages
+from icl_lab.plots.curves import draw_curves, is_log
+from icl_lab.plots.trajectories import draw_trajectories
+from icl_lab.plots.weights import draw_products
+from icl_lab.store.rundir import read_config
+from icl_lab.studies.claim import CHECK_SEEDS
+from icl_lab.studies.curve_rows import Row, Series, curve_rows
+from icl_lab.studies.distance_figure import Distances
+from icl_lab.studies.dot_figure import Dots
+from icl_lab.studies.matrix_figure import Matrix
+from icl_lab.studies.stage_figure import Stages
 
 RunsByName = Mapping[str, Sequence[Path]]
 Labels = Mapping[str, Any]

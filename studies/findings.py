@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from studies.template import measured, range_in_words
+from icl_lab.studies.template import measured, range_in_words
 
 Row = Mapping[str, Any]
 

@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from store import outputs
-from store.atomic import json_bytes
-from studies import ledger, page
-from studies.claim import LISTS, UNBOUNDED
-from studies.contrast import change_of
-from studies.drawing import as_drawn
-from studies.study import Study, all_studies
+from icl_lab.store import outputs
+from icl_lab.store.atomic import json_bytes
+from icl_lab.studies import ledger, page
+from icl_lab.studies.claim import LISTS, UNBOUNDED
+from icl_lab.studies.contrast import change_of
+from icl_lab.studies.drawing import as_drawn
+from icl_lab.studies.study import Study, all_studies
 
 SCHEMA_VERSION = 2
 OF_A_CONTRAST = ("question", "kind", "unit", "n", "largest_change", "p", "p_holm", "p_equivalence", "verdict")

@@ -10,15 +10,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from store import outputs
-from store.atomic import csv_bytes
-from store.lock import locked_file
-from store.readers import StoreError, expecting, read_csv
-from studies.claim import LISTS, OURS, Claim, Earlier, Measurement
-from studies.study import Study, all_studies
-from studies.template import rendered
-from studies.verdict import VERDICTS, before_revision, judge
-from sweeps.table import LOCK_TIMEOUT
+from icl_lab.store import outputs
+from icl_lab.store.atomic import csv_bytes
+from icl_lab.store.lock import locked_file
+from icl_lab.store.readers import StoreError, expecting, read_csv
+from icl_lab.studies.claim import LISTS, OURS, Claim, Earlier, Measurement
+from icl_lab.studies.study import Study, all_studies
+from icl_lab.studies.template import rendered
+from icl_lab.studies.verdict import VERDICTS, before_revision, judge
+from icl_lab.sweeps.table import LOCK_TIMEOUT
 
 WRITER = "report"  # of tables and pages in report/
 TABLE, PAGE, INDEX = "claims.csv", "claims.md", "index.json"

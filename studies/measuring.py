@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from store import rundir
-from store.provenance import git_commit, now
-from studies.claim import CHECK_SEEDS, Claim, Measurement
-from studies.runs import Runs, each
-from studies.study import Study
+from icl_lab.store import rundir
+from icl_lab.store.provenance import git_commit, now
+from icl_lab.studies.claim import CHECK_SEEDS, Claim, Measurement
+from icl_lab.studies.runs import Runs, each
+from icl_lab.studies.study import Study
 
 OfSeed = Path | tuple[Path, ...]
 

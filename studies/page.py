@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from plots import style
-from store import outputs
-from studies import ledger
-from studies.claim import LISTS
-from studies.drawing import as_drawn
-from studies.figure import AnyFigure
-from studies.findings import Statement, WrittenFinding, image, numbered, value, written
-from studies.question import Question
-from studies.study import Study
-from studies.template import rendered
+from icl_lab.plots import style
+from icl_lab.store import outputs
+from icl_lab.studies import ledger
+from icl_lab.studies.claim import LISTS
+from icl_lab.studies.drawing import as_drawn
+from icl_lab.studies.figure import AnyFigure
+from icl_lab.studies.findings import Statement, WrittenFinding, image, numbered, value, written
+from icl_lab.studies.question import Question
+from icl_lab.studies.study import Study
+from icl_lab.studies.template import rendered
 
 
 def name_of(study: Study, profile: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from studies.findings import Statement
+from icl_lab.studies.findings import Statement
 
 
 class Question(NamedTuple):

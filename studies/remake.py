@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import cli
-from src.checks import ConfigError
-from store.places import out_folder
-from store.readers import StoreError
-from studies.study import Study, all_studies
+from icl_lab.lab import cli
+from icl_lab.src.checks import ConfigError
+from icl_lab.store.places import out_folder
+from icl_lab.store.readers import StoreError
+from icl_lab.studies.study import Study, all_studies
 
 
 def parser() -> cli.Parser:
@@ -26,8 +26,8 @@ def parser() -> cli.Parser:
 def main(argv: list[str]) -> None:
     """The command line."""
     flags = parser().parse(argv)
-    from plots.ledger import draw_ledger
-    from studies import index, ledger
+    from icl_lab.plots.ledger import draw_ledger
+    from icl_lab.studies import index, ledger
 
     if not (flags.report / ledger.TABLE).exists():
         raise StoreError(f"{flags.report} has no {ledger.TABLE}; name the folder of the results with --report")
@@ -43,8 +43,8 @@ def main(argv: list[str]) -> None:
 
 def _pages(study: Study, out: Path, figures: bool) -> list[str]:
     """Makes the pages of a study whose tables are there, and gives their names."""
-    from studies import page
-    from studies.drawing import redraw
+    from icl_lab.studies import page
+    from icl_lab.studies.drawing import redraw
 
     profiles = [name for name in study.profiles if (out / study.results(name)).is_dir()] if study.conditions else []
     for profile in profiles:

@@ -16,26 +16,26 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import cli
-from environment import check_devices, check_extra
-from src.checks import ConfigError
-from store import rundir
-from store.places import out_folder
-from store.readers import StoreError
-from studies.profile import PROFILES, of_profile
-from studies.study import RUNS_DIRS, all_studies, load
-from sweeps.collect import check_out
-from sweeps.command import Execution, add_execution_flags, carry_out, execution, planned
-from sweeps.plan import Row, cells
-from sweeps.status import statuses
+from icl_lab.lab import cli
+from icl_lab.lab.environment import check_devices, check_extra
+from icl_lab.src.checks import ConfigError
+from icl_lab.store import rundir
+from icl_lab.store.places import out_folder
+from icl_lab.store.readers import StoreError
+from icl_lab.studies.profile import PROFILES, of_profile
+from icl_lab.studies.study import RUNS_DIRS, all_studies, load
+from icl_lab.sweeps.collect import check_out
+from icl_lab.sweeps.command import Execution, add_execution_flags, carry_out, execution, planned
+from icl_lab.sweeps.plan import Row, cells
+from icl_lab.sweeps.status import statuses
 
 OF_LLC = ("stages",)  # studies whose claims are measured with blackjax
 REPORT, CONJECTURES = "report", "conjectures"  # where results go
 
 if TYPE_CHECKING:
-    from studies.claim import Claim
-    from studies.figure import AnyFigure
-    from studies.study import Study
+    from icl_lab.studies.claim import Claim
+    from icl_lab.studies.figure import AnyFigure
+    from icl_lab.studies.study import Study
 
 
 def parser() -> cli.Parser:
@@ -86,7 +86,7 @@ def _conjecture(file: Path, flags: argparse.Namespace) -> int:
     if flags.claims or flags.controls:
         raise cli.UsageError("all predictions of a conjecture are measured; leave --claims and --controls out")
     check_devices()
-    from studies import conjecture, conjecture_page
+    from icl_lab.studies import conjecture, conjecture_page
 
     if flags.profile not in conjecture.PROFILES:
         raise cli.UsageError(f"a conjecture has no profile {flags.profile}; choose {' or '.join(conjecture.PROFILES)}")
@@ -109,8 +109,8 @@ def _named(names: Iterable[str], known: Mapping[str, tuple[Study, Claim]]) -> li
 
 def _study(study: Study, flags: argparse.Namespace) -> int:
     """A profile of a study."""
-    from studies import page
-    from studies.drawing import draw
+    from icl_lab.studies import page
+    from icl_lab.studies.drawing import draw
 
     if flags.profile not in study.profiles:
         raise cli.UsageError(f"{study.name} has no profile {flags.profile}; choose {' or '.join(study.profiles)}")
@@ -127,8 +127,8 @@ def _study(study: Study, flags: argparse.Namespace) -> int:
 
 def _claims(study: Study, claims: Sequence[Claim], flags: argparse.Namespace) -> int:
     """Some of a study's claims, and those of their figures whose runs are all there."""
-    from studies import page
-    from studies.drawing import draw
+    from icl_lab.studies import page
+    from icl_lab.studies.drawing import draw
 
     figures = figures_with(study, claims)
     how, rows = _execution(study, flags), planned(study.grids_of(claims), flags.quiet)
@@ -153,10 +153,10 @@ def figures_with(study: Study, claims: Sequence[Claim]) -> list[AnyFigure]:
 
 def _controls(chosen: Sequence[tuple[Study, Claim]], flags: argparse.Namespace) -> int:
     """The controls of claims that are measured: their runs are trained, and they are measured alike."""
-    from studies import ledger, page
-    from studies.measuring import can_measure, with_control
-    from studies.verdict import judge
-    from studies.workers import measured
+    from icl_lab.studies import ledger, page
+    from icl_lab.studies.measuring import can_measure, with_control
+    from icl_lab.studies.verdict import judge
+    from icl_lab.studies.workers import measured
 
     known = ledger.known(flags.report)
     for _, claim in chosen:
@@ -185,8 +185,8 @@ def _controls(chosen: Sequence[tuple[Study, Claim]], flags: argparse.Namespace) 
 
 
 def _write_pages(study: Study, profile: str, out: Path) -> None:
-    from plots.ledger import draw_ledger
-    from studies import index, ledger, page
+    from icl_lab.plots.ledger import draw_ledger
+    from icl_lab.studies import index, ledger, page
 
     ledger.write(out, {})
     draw_ledger(out / ledger.TABLE, out / ledger.FIGURES)
@@ -221,7 +221,7 @@ def _analyse_and_measure(
     study: Study, claims: Sequence[Claim], cell_names: Collection[str], how: Execution, out: Path
 ) -> list[Claim]:
     """Analyses these cells that are done, and measures the claims whose runs have ended; gives the others."""
-    from studies.workers import analysed
+    from icl_lab.studies.workers import analysed
 
     runs = study.to_analyse(cell_names, how.folder)
     for number, name in enumerate(analysed(study, runs, how.folder, how.cluster), 1):
@@ -231,10 +231,10 @@ def _analyse_and_measure(
 
 def _measure(study: Study, claims: Sequence[Claim], how: Execution, out: Path) -> list[Claim]:
     """Measures the claims whose runs have ended, writing each into the ledger, and gives the others."""
-    from studies import ledger
-    from studies.measuring import can_measure
-    from studies.verdict import judge
-    from studies.workers import measured
+    from icl_lab.studies import ledger
+    from icl_lab.studies.measuring import can_measure
+    from icl_lab.studies.verdict import judge
+    from icl_lab.studies.workers import measured
 
     ready = [claim for claim in claims if can_measure(study, claim, how.folder)]
     left = [claim for claim in claims if claim not in ready]

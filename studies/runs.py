@@ -8,12 +8,12 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from analysis import trained
-from store import layout, rundir
-from store.readers import expecting
-from sweeps.grid import Grid
-from sweeps.plan import Cell, cells, plan
-from sweeps.status import cell_status
+from icl_lab.analysis import trained
+from icl_lab.store import layout, rundir
+from icl_lab.store.readers import expecting
+from icl_lab.sweeps.grid import Grid
+from icl_lab.sweeps.plan import Cell, cells, plan
+from icl_lab.sweeps.status import cell_status
 
 MANY_SEEDS, SOME_SEEDS, FEW_SEEDS = (tuple(range(count)) for count in (8, 5, 3))
 FURTHER_SEEDS = tuple(range(8, 16))  # where what is claimed was seen on the first eight

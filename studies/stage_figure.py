@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from analysis.measures.development.develop import OF_A_CHANGE
-from plots.stage_bars import CHANGE_POINT, MILESTONE, NO_STAGE, OF_LOSS_TOO, draw_stage_bars
-from store import layout
-from store.readers import expecting, read_csv, read_json
-from store.rundir import read_config
+from icl_lab.analysis.measures.development.develop import OF_A_CHANGE
+from icl_lab.plots.stage_bars import CHANGE_POINT, MILESTONE, NO_STAGE, OF_LOSS_TOO, draw_stage_bars
+from icl_lab.store import layout
+from icl_lab.store.readers import expecting, read_csv, read_json
+from icl_lab.store.rundir import read_config
 
 Row = dict[str, Any]
 

@@ -9,17 +9,17 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from studies.claim import UNTRAINED_SUFFIX, Claim
-from studies.profile import PROFILES, of_profile
-from sweeps.plan import Cell, cells, plan
-from sweeps.status import cell_status
+from icl_lab.studies.claim import UNTRAINED_SUFFIX, Claim
+from icl_lab.studies.profile import PROFILES, of_profile
+from icl_lab.sweeps.plan import Cell, cells, plan
+from icl_lab.sweeps.status import cell_status
 
 if TYPE_CHECKING:
-    from studies.figure import AnyFigure
-    from studies.findings import Finding
-    from studies.question import Question
-    from studies.runs import Runs
-    from sweeps.grid import Grid
+    from icl_lab.studies.figure import AnyFigure
+    from icl_lab.studies.findings import Finding
+    from icl_lab.studies.question import Question
+    from icl_lab.studies.runs import Runs
+    from icl_lab.sweeps.grid import Grid
 
 # name -> the folder of its runs; their table lies beside it, as FOLDER.csv
 RUNS_DIRS = {

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from environment import extra
-from src.intervals import MOST_SEEDS
-from studies.claim import OURS, UNBOUNDED
-from studies.verdict import FEW
+from icl_lab.lab.environment import extra
+from icl_lab.src.intervals import MOST_SEEDS
+from icl_lab.studies.claim import OURS, UNBOUNDED
+from icl_lab.studies.verdict import FEW
 
 LARGEST = 1e5  # what is larger has diverged, and its digits say nothing
 MOST_DECIMALS = 6

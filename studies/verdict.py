@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from src import intervals
-from src.intervals import Interval
-from studies.claim import UNBOUNDED, Claim, Measurement
+from icl_lab.src import intervals
+from icl_lab.src.intervals import Interval
+from icl_lab.studies.claim import UNBOUNDED, Claim, Measurement
 
 VERDICTS = ("reproduced", "contradicted", "no effect", "undecided", "not counted", "not run")
 SKEWED = {"nonnegative": UNBOUNDED, "fraction": 0.5}  # scale -> the upper ends below which values are skewed upwards

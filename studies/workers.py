@@ -14,18 +14,18 @@ from typing import Any
 
 import jax
 
-import compile_cache
-from executors.here import in_this_process
-from executors.processes import in_processes
-from executors.signals import RESUME_HINT, exit_when_stopped
-from executors.task import Context, Executor, Outcome, Task
-from runners.training import device_text
-from store.readers import StoreError
-from studies.claim import Claim, Measurement
-from studies.curve_rows import Row
-from studies.figure import AnyFigure
-from studies.measuring import measure
-from studies.study import Study, load
+from icl_lab.lab import compile_cache
+from icl_lab.lab.executors.here import in_this_process
+from icl_lab.lab.executors.processes import in_processes
+from icl_lab.lab.executors.signals import RESUME_HINT, exit_when_stopped
+from icl_lab.lab.executors.task import Context, Executor, Outcome, Task
+from icl_lab.runners.training import device_text
+from icl_lab.store.readers import StoreError
+from icl_lab.studies.claim import Claim, Measurement
+from icl_lab.studies.curve_rows import Row
+from icl_lab.studies.figure import AnyFigure
+from icl_lab.studies.measuring import measure
+from icl_lab.studies.study import Study, load
 
 
 def measured(

@@ -1,3 +1,6 @@
 """Sweeps: a grid of settings becomes cells, cells become packs, an executor trains the packs, cells become a CSV."""
 
-import environment  # noqa: F401 - it ends a process that lacks packages, before they are imported
+from icl_lab.lab import environment  # noqa: F401 - it ends a process that lacks packages, before they are imported
+from icl_lab.src import namespace
+
+namespace.check(__name__)

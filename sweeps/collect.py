@@ -11,21 +11,21 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import cli
-from configs.identity import RESULTS_VERSION
-from configs.registry import family_of, family_of_model
-from configs.run import RunConfig
-from src.checks import ConfigError
-from store import conditions, outputs, rundir
-from store.lock import locked_file
-from store.places import in_path, out_file
-from store.readers import StoreError, expecting, read_json
-from store.replacing import naming_file
-from sweeps import differing, table, upgrade
-from sweeps.plan import Row
-from sweeps.plan_file import find_plan, read_plan
-from sweeps.status import cell_status
-from sweeps.table import RowPolicy
+from icl_lab.lab import cli
+from icl_lab.lab.configs.identity import RESULTS_VERSION
+from icl_lab.lab.configs.registry import family_of, family_of_model
+from icl_lab.lab.configs.run import RunConfig
+from icl_lab.src.checks import ConfigError
+from icl_lab.store import conditions, outputs, rundir
+from icl_lab.store.lock import locked_file
+from icl_lab.store.places import in_path, out_file
+from icl_lab.store.readers import StoreError, expecting, read_json
+from icl_lab.store.replacing import naming_file
+from icl_lab.sweeps import differing, table, upgrade
+from icl_lab.sweeps.plan import Row
+from icl_lab.sweeps.plan_file import find_plan, read_plan
+from icl_lab.sweeps.status import cell_status
+from icl_lab.sweeps.table import RowPolicy
 
 NO_FOLDER = ".cleared"  # a folder that does not exist
 
@@ -65,7 +65,7 @@ def cell_files(run: Path, config: RunConfig) -> CellFiles:
     """The contents of the files from which a finished cell's row is made."""
     summary = rundir.read_summary(run)
     if "trained" not in summary:  # written by an earlier version
-        from analysis.trained import with_verdict  # imports JAX
+        from icl_lab.analysis.trained import with_verdict  # imports JAX
 
         summary = with_verdict(config, summary)
     return summary | {name: read_json(run / file) for name, file in family_of(config).columns.files.items()}

@@ -9,31 +9,31 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-import cli
-from configs.config_help import listing
-from configs.family import Family
-from configs.registry import named
-from environment import check_devices
-from executors import choice
-from executors.pace import Pace
-from executors.remote import Resources
-from executors.signals import RESUME_HINT, Signals, catch_signals
-from executors.task import Executor
-from executors.worker import available_cores
-from flag_types import Whole
-from runners import persistence
-from runners.command import print_notices, resume_command
-from runners.flags import preset_for_depth
-from runners.locking import print_kept_files
-from runners.persistence import Persistence
-from src.checks import ConfigError
-from src.registries import FAMILIES
-from store import checkpoint, layout, rundir
-from store.lock import locked, locked_file
-from store.places import out_file, out_folder
-from store.readers import StoreError
-from sweeps import cost, table, upgrade
-from sweeps.collect import (
+from icl_lab.lab import cli
+from icl_lab.lab.configs.config_help import listing
+from icl_lab.lab.configs.family import Family
+from icl_lab.lab.configs.registry import named
+from icl_lab.lab.environment import check_devices
+from icl_lab.lab.executors import choice
+from icl_lab.lab.executors.pace import Pace
+from icl_lab.lab.executors.remote import Resources
+from icl_lab.lab.executors.signals import RESUME_HINT, Signals, catch_signals
+from icl_lab.lab.executors.task import Executor
+from icl_lab.lab.executors.worker import available_cores
+from icl_lab.lab.flag_types import Whole
+from icl_lab.runners import persistence
+from icl_lab.runners.command import print_notices, resume_command
+from icl_lab.runners.flags import preset_for_depth
+from icl_lab.runners.locking import print_kept_files
+from icl_lab.runners.persistence import Persistence
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.registries import FAMILIES
+from icl_lab.store import checkpoint, layout, rundir
+from icl_lab.store.lock import locked, locked_file
+from icl_lab.store.places import out_file, out_folder
+from icl_lab.store.readers import StoreError
+from icl_lab.sweeps import cost, table, upgrade
+from icl_lab.sweeps.collect import (
     add_table_flags,
     check,
     check_out,
@@ -44,13 +44,13 @@ from sweeps.collect import (
     note_unknown,
     start,
 )
-from sweeps.flags import add_flags, grid_of
-from sweeps.grid import RESERVED, Grid, check_number
-from sweeps.plan import Cell, Pack, Row, cells, generations, packs, plan, shard
-from sweeps.plan_file import check_plan, write_plan
-from sweeps.progress import Progress
-from sweeps.status import status_counts, statuses
-from sweeps.training import PackResult, result_of, task_of
+from icl_lab.sweeps.flags import add_flags, grid_of
+from icl_lab.sweeps.grid import RESERVED, Grid, check_number
+from icl_lab.sweeps.plan import Cell, Pack, Row, cells, generations, packs, plan, shard
+from icl_lab.sweeps.plan_file import check_plan, write_plan
+from icl_lab.sweeps.progress import Progress
+from icl_lab.sweeps.status import status_counts, statuses
+from icl_lab.sweeps.training import PackResult, result_of, task_of
 
 TABLE_INTERVAL = 10.0  # seconds at least between two writings of the table while cells train
 QUICK_PLAN = 1000  # rows; planning more takes a while
@@ -238,7 +238,7 @@ def _check_parts(chosen: Sequence[Cell]) -> None:
     """`ConfigError` if a plugin's family lacks a part; built-in families are complete, so JAX is not imported."""
     configs = {cell.config.family: cell.config for cell in chosen if FAMILIES.plugin(cell.config.family)}
     if configs:
-        from runners.finish import check_parts
+        from icl_lab.runners.finish import check_parts
 
         for config in configs.values():
             check_parts(config)

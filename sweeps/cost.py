@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from configs.registry import family_of
-from configs.run import RunConfig
-from sweeps.plan import Pack, Template
+from icl_lab.lab.configs.registry import family_of
+from icl_lab.lab.configs.run import RunConfig
+from icl_lab.sweeps.plan import Pack, Template
 
 START, COMPILE, FINISH = 4.0, 5.0, 0.6  # seconds per process, per static shape, per cell's analyses
 

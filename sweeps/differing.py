@@ -13,15 +13,15 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from configs.registry import family_of, named
-from configs.run import RunConfig, fields_of
-from configs.seeds import Seeds, seeds_of, with_seeds
-from src.checks import ConfigError
-from src.registries import FAMILIES
-from store import rundir
-from store.listing import flat
-from store.readers import StoreError
-from sweeps.plan import Row
+from icl_lab.lab.configs.registry import family_of, named
+from icl_lab.lab.configs.run import RunConfig, fields_of
+from icl_lab.lab.configs.seeds import Seeds, seeds_of, with_seeds
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.registries import FAMILIES
+from icl_lab.store import rundir
+from icl_lab.store.listing import flat
+from icl_lab.store.readers import StoreError
+from icl_lab.sweeps.plan import Row
 
 FOLLOWING = {"name", "preset", "shared", "requires", "data_seed"}  # from other fields, or shown by the model and seed
 INIT = "init_seed"  # shown where it is not the seed of the data

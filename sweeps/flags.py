@@ -6,13 +6,13 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import cli
-from configs.family import AUTO, Family, Flag, Meaning
-from configs.keys import leaves
-from configs.presets import preset
-from flag_types import SEED, Either, of_field, whole_number
-from runners.flags import list_values
-from sweeps.grid import RESERVED, Grid
+from icl_lab.lab import cli
+from icl_lab.lab.configs.family import AUTO, Family, Flag, Meaning
+from icl_lab.lab.configs.keys import leaves
+from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.flag_types import SEED, Either, of_field, whole_number
+from icl_lab.runners.flags import list_values
+from icl_lab.sweeps.grid import RESERVED, Grid
 
 
 def add_flags(built: cli.Parser, family: Family, defaults: Mapping[str, Sequence[Any]]) -> None:

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
-from configs.dependencies import depends_on_nothing, with_dependencies
-from configs.family import AUTO
-from configs.overrides import resolve, set_values
-from configs.registry import family_of, family_of_model, models
-from configs.run import RunConfig
-from configs.seeds import Seeds, seeds_of, with_seeds
-from runners.flags import preset_for_depth
-from src.checks import ConfigError, require
+from icl_lab.lab.configs.dependencies import depends_on_nothing, with_dependencies
+from icl_lab.lab.configs.family import AUTO
+from icl_lab.lab.configs.overrides import resolve, set_values
+from icl_lab.lab.configs.registry import family_of, family_of_model, models
+from icl_lab.lab.configs.run import RunConfig
+from icl_lab.lab.configs.seeds import Seeds, seeds_of, with_seeds
+from icl_lab.runners.flags import preset_for_depth
+from icl_lab.src.checks import ConfigError, require
 
 MAX_POINTS = 100_000  # of a plan; more are surely a typing error, and too many runs for one folder
 # fields that must not be set: no effect, or rows that could not be distinguished -> what to use instead

@@ -13,13 +13,13 @@ from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
-from configs.dependencies import depends_on_nothing, generation, required_of, root
-from configs.identity import config_id, ids_by_seeds
-from configs.registry import family_of
-from configs.run import RunConfig
-from configs.seeds import Seeds, seeds_of, with_seeds
-from runners.static_shape import static_shape, training_part
-from sweeps.grid import Grid, canonical, check_number
+from icl_lab.lab.configs.dependencies import depends_on_nothing, generation, required_of, root
+from icl_lab.lab.configs.identity import config_id, ids_by_seeds
+from icl_lab.lab.configs.registry import family_of
+from icl_lab.lab.configs.run import RunConfig
+from icl_lab.lab.configs.seeds import Seeds, seeds_of, with_seeds
+from icl_lab.runners.static_shape import static_shape, training_part
+from icl_lab.sweeps.grid import Grid, canonical, check_number
 
 DIGITS = 8  # of the config's id at the end of a cell's name
 

@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from configs.identity import RESULTS_VERSION
-from configs.registry import from_dict
-from configs.run import RunConfig, to_dict
-from configs.seeds import Seeds, seeds_of, with_seeds
-from flag_types import whole_value
-from src.checks import ConfigError
-from src.registry import why_not_loaded
-from store.atomic import json_bytes, replace_file
-from store.readers import StoreError, expecting, read_json
-from sweeps.plan import Row, Template, no_garbage_collection, row_of
+from icl_lab.lab.configs.identity import RESULTS_VERSION
+from icl_lab.lab.configs.registry import from_dict
+from icl_lab.lab.configs.run import RunConfig, to_dict
+from icl_lab.lab.configs.seeds import Seeds, seeds_of, with_seeds
+from icl_lab.lab.flag_types import whole_value
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.registry import why_not_loaded
+from icl_lab.store.atomic import json_bytes, replace_file
+from icl_lab.store.readers import StoreError, expecting, read_json
+from icl_lab.sweeps.plan import Row, Template, no_garbage_collection, row_of
 
 EARLIER_PLAN = "plan.json"  # of versions with one plan per folder
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runners.progress import meter
+from icl_lab.runners.progress import meter
 
 
 class Progress:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from configs.registry import family_of_model
-from runners.run import model_of_line
-from sweeps import command
+from icl_lab.lab.configs.registry import family_of_model
+from icl_lab.runners.run import model_of_line
+from icl_lab.sweeps import command
 
 PROG = "sweeps.run"
 

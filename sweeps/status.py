@@ -10,14 +10,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import cli
-from src.checks import ConfigError
-from store import rundir
-from store.places import in_path
-from store.readers import StoreError
-from sweeps import upgrade
-from sweeps.plan import Cell, cells
-from sweeps.plan_file import read_plans
+from icl_lab.lab import cli
+from icl_lab.src.checks import ConfigError
+from icl_lab.store import rundir
+from icl_lab.store.places import in_path
+from icl_lab.store.readers import StoreError
+from icl_lab.sweeps import upgrade
+from icl_lab.sweeps.plan import Cell, cells
+from icl_lab.sweeps.plan_file import read_plans
 
 PLANNED = ("planned", "")
 

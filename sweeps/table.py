@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from store.atomic import csv_bytes, replace_file
-from store.readers import StoreError, csv_rows, read_csv
+from icl_lab.store.atomic import csv_bytes, replace_file
+from icl_lab.store.readers import StoreError, csv_rows, read_csv
 
 FOLDER = "runs_dir"
 NAMES = ("exp", FOLDER, "results_version")  # columns of what a row is called, and not of its settings

@@ -8,21 +8,21 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import compile_cache
-from configs.registry import from_dict
-from configs.run import to_dict
-from executors.signals import Signals
-from executors.task import Context, Outcome, Report, Task
-from runners.locking import restore_threads
-from runners.persistence import DEFAULT_PERSISTENCE, Persistence
-from store import conditions, rundir
-from store.lock import in_use, locked
-from store.readers import StoreError
-from sweeps.plan import Pack, cell_of
-from sweeps.status import statuses
+from icl_lab.lab import compile_cache
+from icl_lab.lab.configs.registry import from_dict
+from icl_lab.lab.configs.run import to_dict
+from icl_lab.lab.executors.signals import Signals
+from icl_lab.lab.executors.task import Context, Outcome, Report, Task
+from icl_lab.runners.locking import restore_threads
+from icl_lab.runners.persistence import DEFAULT_PERSISTENCE, Persistence
+from icl_lab.store import conditions, rundir
+from icl_lab.store.lock import in_use, locked
+from icl_lab.store.readers import StoreError
+from icl_lab.sweeps.plan import Pack, cell_of
+from icl_lab.sweeps.status import statuses
 
 if TYPE_CHECKING:
-    from runners.training import Job
+    from icl_lab.runners.training import Job
 
 LOCK_TIMEOUT = 10.0  # seconds to wait for a cell's lock: the workers of a killed sweep take a moment to end
 
@@ -107,7 +107,7 @@ def train(
     persistence: Persistence = DEFAULT_PERSISTENCE,
 ) -> PackResult:
     """Trains a pack's cells below `folder`. An error ends its cell, not the sweep; meta.json has the traceback."""
-    from runners.training import Job, Wanted, run_pack  # imports JAX
+    from icl_lab.runners.training import Job, Wanted, run_pack  # imports JAX
 
     errors: dict[str, str] = {}
     with ExitStack() as locks:
@@ -153,7 +153,7 @@ def _message(error: Exception) -> str:
 
 def _check_cell(job: Job, width: int, strict: bool) -> None:
     """`StoreError` if a cell's directory cannot be used; if strict, also if the conditions have changed."""
-    from runners.training import device_text
+    from icl_lab.runners.training import device_text
 
     rundir.choose(job.config, str(job.run), overwrite=False)
     restore_threads(job.run, width)

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from configs.identity import config_id
-from configs.schema_1 import earlier_id
-from store import ownership, rundir
-from store.atomic import replace_file
-from store.lock import in_use, locked, locked_file
-from store.readers import StoreError
-from sweeps import table
-from sweeps.plan import DIGITS, Row, cells
+from icl_lab.lab.configs.identity import config_id
+from icl_lab.lab.configs.schema_1 import earlier_id
+from icl_lab.store import ownership, rundir
+from icl_lab.store.atomic import replace_file
+from icl_lab.store.lock import in_use, locked, locked_file
+from icl_lab.store.readers import StoreError
+from icl_lab.sweeps import table
+from icl_lab.sweeps.plan import DIGITS, Row, cells
 
 
 def earlier_cells(rows: Sequence[Row], folder: Path) -> dict[str, str]:

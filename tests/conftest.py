@@ -11,8 +11,8 @@ import hypothesis
 import jax
 import pytest
 
-from src.registries import ALL
-from src.registry import LOADED, Plugin, Registry
+from icl_lab.src.registries import ALL
+from icl_lab.src.registry import LOADED, Plugin, Registry
 
 for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "ARGS"):
     os.environ.pop(name, None)  # of the make that runs the tests

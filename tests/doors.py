@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from store import layout
+from icl_lab.store import layout
 
 ROOT = Path(__file__).resolve().parent.parent
 RUNNERS = ("runners.run_concat_inputs_targets", "runners.run_softmax_copy")

@@ -3,11 +3,11 @@
 EVERYTHING = """
 import jax
 import jax.numpy as jnp
-import plugins
-from baselines.mask_bayes import condition
-from curricula.sorting import stable_order
-from src.checks import ConfigError
-from src.prng import purpose_key
+from icl_lab.lab import plugins
+from icl_lab.baselines.mask_bayes import condition
+from icl_lab.src.sorting import stable_order
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.prng import purpose_key
 
 
 @plugins.ordering("last_first")
@@ -68,7 +68,7 @@ def halving(lr, config, step):
 
 # a name, and nothing that takes long to import
 LIGHT = """
-import plugins
+from icl_lab.lab import plugins
 
 
 @plugins.ordering({name!r})

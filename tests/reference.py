@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from src.batch import Batch
+from icl_lab.src.batch import Batch
 
 
 def gd_weights(x, y, step_size, steps, start):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import caches
+from icl_lab.lab import caches
 
 DAY = 86400.0
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import cli
-from configs.regression import RegressionConfig
-from flag_types import whole_number
-from runners import flags
-from store import layout, rundir
-from store.lock import locked
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.lab import cli
+from icl_lab.lab.flag_types import whole_number
+from icl_lab.runners import flags
+from icl_lab.store import layout, rundir
+from icl_lab.store.lock import locked
 from tests.doors import ANALYSES, COMMANDS, RUNNERS, SWEEPS, Refused, ran, refused
 
 __all__ = ["ran", "refused"]
@@ -452,7 +452,7 @@ def test_a_reader_that_has_had_enough_is_no_error(root: Path) -> None:
     """As `head`, which closes the pipe: status 141 is what a shell gives a process that SIGPIPE ended."""
     reader, writer = os.pipe()
     os.close(reader)
-    line = [sys.executable, "-c", "import cli; cli.launch(lambda argv: print('x' * 100_000))"]
+    line = [sys.executable, "-c", "from icl_lab.lab import cli; cli.launch(lambda argv: print('x' * 100_000))"]
     done = subprocess.run(line, cwd=root, stdout=writer, stderr=subprocess.PIPE, text=True)
     os.close(writer)
     assert (done.returncode, done.stderr) == (141, "")
@@ -470,7 +470,7 @@ def test_a_reader_that_has_had_enough_is_no_error(root: Path) -> None:
 def test_streams_that_were_closed_before_the_start_take_nothing(
     script: str, closed: str, said: tuple[int, str, str], root: Path
 ) -> None:
-    code = f"import cli; cli.launch(lambda argv: {script}, IndexError)"
+    code = f"from icl_lab.lab import cli; cli.launch(lambda argv: {script}, IndexError)"
     line = ["sh", "-c", f'"$0" -c "$1" {closed}', sys.executable, code]
     done = subprocess.run(line, cwd=root, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == said
@@ -504,7 +504,7 @@ HELPED = [
     "analysis.position_steps",
     "analysis.task_diversity",
     "analysis.gd_curve",
-    "configs.linreg",
+    "families.layerwise.linreg",
     "plots.compare_depth",
     "plots.effects",
     "studies.run",
@@ -517,7 +517,7 @@ HELPED = [
     "plots.fig_templates",
     "benchmarks.bench",
     "benchmarks.report",
-    "executors.worker",
+    "lab.executors.worker",
 ]
 
 

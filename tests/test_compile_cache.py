@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-import caches
-import compile_cache
+from icl_lab.lab import caches, compile_cache
 
 HITS_AND_MISSES = """
 import collections, sys, jax
 from pathlib import Path
-import compile_cache
+from icl_lab.lab import compile_cache
 seen = collections.Counter()
 jax.monitoring.register_event_listener(lambda name, **_: seen.update([name.rpartition("/")[2]]))
 compile_cache.keep_in(Path(sys.argv[1]))
@@ -36,7 +35,11 @@ def test_jax_counts_hits(root: Path, tmp_path: Path) -> None:
 
 
 def kept_by(root: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-c", "import compile_cache, jax; compile_cache.enable(); jax.jit(lambda x: x + 1)(1.0)"]
+    line = [
+        sys.executable,
+        "-c",
+        "from icl_lab.lab import compile_cache; import jax; compile_cache.enable(); jax.jit(lambda x: x + 1)(1.0)",
+    ]
     return subprocess.run(line, cwd=root, env=os.environ | environment, capture_output=True, text=True)
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-import environment
-from cpu_quota import cpu_quota
-from executors.worker import available_cores
+from icl_lab.lab import environment
+from icl_lab.lab.cpu_quota import cpu_quota
+from icl_lab.lab.executors.worker import available_cores
 from tests.doors import ROOT
 
 V1, V2 = "cgroup cgroup rw,cpu,cpuacct", "cgroup2 cgroup2 rw"
@@ -140,7 +140,7 @@ def real_group() -> Iterator[Path]:
 def test_a_process_in_a_real_group_has_its_share(real_group: Path) -> None:
     script = (
         f"import os; open({str(real_group / 'cgroup.procs')!r}, 'w').write(str(os.getpid()))\n"
-        "import cpu_quota; print(cpu_quota.cpu_quota())"
+        "from icl_lab.lab import cpu_quota; print(cpu_quota.cpu_quota())"
     )
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("1.5\n", "")

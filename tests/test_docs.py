@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis import gd_curve, layerwise
-from configs.overrides import resolve, value_at
-from configs.presets import preset
-from plots import compare_depth
-from runners import flags, run_layerwise
-from scripts.reference_page import files
-from store import layout
-from store.rundir import read_meta
-from studies.reproduction.findings import without_the_next
+from icl_lab.analysis import gd_curve, layerwise
+from icl_lab.lab.configs.overrides import resolve, value_at
+from icl_lab.lab.configs.presets import preset
+from icl_lab.plots import compare_depth
+from icl_lab.runners import flags, run_layerwise
+from icl_lab.scripts.reference_page import files
+from icl_lab.store import layout
+from icl_lab.store.rundir import read_meta
+from icl_lab.studies.reproduction.findings import without_the_next
 from tests.doors import Ran, ran
 from tests.runners.tiny import twolayer_run, workshop
 
@@ -492,6 +492,6 @@ def test_the_python_example_of_the_readme_works(root: Path, tmp_path: Path) -> N
     done = run([sys.executable, "example.py"], copy)
     assert done.returncode == 0, done.stderr
     losses, cosine = (re.findall(r"\d*\.\d+", line) for line in done.stdout.splitlines())
-    stored = json.loads((root / "examples/lsa1" / layout.ALIGNMENT).read_text())
+    stored = json.loads((root / "demos_ref/lsa1" / layout.ALIGNMENT).read_text())
     expected = [stored["tf_loss"], stored["gd_loss"], stored["model_cos"]]
     np.testing.assert_allclose([float(value) for value in (*losses, *cosine)], expected, rtol=1e-5)

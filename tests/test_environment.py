@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-import environment
-from configs.regression import RegressionConfig
-from runners.locking import locked_runs
-from store import layout, rundir
-from store.atomic import write_json
-from store.readers import StoreError
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.lab import environment
+from icl_lab.runners.locking import locked_runs
+from icl_lab.store import layout, rundir
+from icl_lab.store.atomic import write_json
+from icl_lab.store.readers import StoreError
 from tests.doors import ROOT, snapshot
 from tests.runners.tiny import INTERRUPTED
 from tests.thinned import thinned
@@ -48,7 +48,9 @@ def commands() -> list[str]:
 
 
 def test_the_commands_are_found() -> None:
-    assert {RUNNER, "eval_order", "configs.linreg", "executors.worker", "demos_ref.sine_waves"} <= set(commands())
+    assert {RUNNER, "eval_order", "families.layerwise.linreg", "lab.executors.worker", "demos_ref.sine_waves"} <= set(
+        commands()
+    )
 
 
 @pytest.mark.parametrize("command", commands())
@@ -85,12 +87,12 @@ print("it goes on")
 @pytest.mark.parametrize("script", ["raise KeyboardInterrupt", IN_A_CALLBACK])
 def test_an_interrupt_outside_of_launch_and_imports_ends_a_command_as_elsewhere(script: str) -> None:
     """As in a walk-through, and in JAX's callback at every garbage collection, whose exceptions Python ignores."""
-    done = python("-c", f"import sys; sys.argv[0] = '-m'; import environment\n{script}")
+    done = python("-c", f"import sys; sys.argv[0] = '-m'; from icl_lab.lab import environment\n{script}")
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
 def test_an_interrupt_of_a_users_own_script_is_a_traceback(tmp_path: Path) -> None:
-    (tmp_path / "script.py").write_text("import store\nraise KeyboardInterrupt\n")
+    (tmp_path / "script.py").write_text("from icl_lab import store\nraise KeyboardInterrupt\n")
     done = python(tmp_path / "script.py", PYTHONPATH=str(ROOT))
     assert done.stderr.splitlines()[-1] == "KeyboardInterrupt"
 
@@ -140,7 +142,7 @@ def test_an_empty_number_of_threads_is_unset(monkeypatch: pytest.MonkeyPatch) ->
     assert not environment.threads_are_set()
 
 
-@pytest.mark.parametrize("command", [RUNNER, "executors.worker", "plots.run_figures", "eval_noise"])
+@pytest.mark.parametrize("command", [RUNNER, "lab.executors.worker", "plots.run_figures", "eval_noise"])
 def test_every_door_refuses_a_number_of_threads(command: str) -> None:
     assert "NPROC is '1000000'" in is_refused(python("-m", command, "--help", NPROC="1000000"))
 
@@ -170,7 +172,7 @@ def test_devices_that_are_not_here_are_refused_before_anything_is_cleared(platfo
 
 def test_the_devices_that_are_here_are_not_refused() -> None:
     for platforms in ("", "cpu", "cpu,cpu"):
-        done = python("-c", "import environment; environment.check_devices()", JAX_PLATFORMS=platforms)
+        done = python("-c", "from icl_lab.lab import environment; environment.check_devices()", JAX_PLATFORMS=platforms)
         assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -194,7 +196,7 @@ def test_a_backend_that_matplotlib_does_not_know_is_refused_before_training(tmp_
 @pytest.mark.parametrize("backend", ["agg", "Agg", "svg", "module://matplotlib_inline.backend_inline", ""])
 def test_a_backend_that_matplotlib_knows_draws(backend: str, tmp_path: Path) -> None:
     script = (
-        "import sys; import cli\n"
+        "import sys; from icl_lab.lab import cli\n"
         "def main(argv):\n"
         "    from matplotlib.figure import Figure\n"
         "    Figure().savefig(argv[0])\n"
@@ -206,7 +208,7 @@ def test_a_backend_that_matplotlib_knows_draws(backend: str, tmp_path: Path) -> 
 
 
 def test_matplotlib_is_not_imported_without_need() -> None:
-    script = "import sys; import cli; cli.launch(lambda argv: int('matplotlib' in sys.modules))"
+    script = "import sys; from icl_lab.lab import cli; cli.launch(lambda argv: int('matplotlib' in sys.modules))"
     assert python("-c", script, MPLBACKEND="").returncode == 0
     assert python("-c", script, MPLBACKEND="module://a.notebook").returncode == 0
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from jax._src import config as jax_config
 
-from environment_variables import ANY, GROUP_OF, OFF, ON, RECORDED, refusal, unset_empty
+from icl_lab.lab.environment_variables import ANY, GROUP_OF, OFF, ON, RECORDED, refusal, unset_empty
 from tests.test_environment import RUNNER, is_refused, python
 from tests.thinned import thinned
 
@@ -92,15 +92,15 @@ def test_a_runner_refuses_it_before_a_directory_exists(name: str, value: str, sa
     assert [*tmp_path.iterdir()] == []
 
 
-@pytest.mark.parametrize("command", ["executors.worker", "plots.run_figures", "eval_noise", "demos_ref.sine_waves"])
+@pytest.mark.parametrize("command", ["lab.executors.worker", "plots.run_figures", "eval_noise", "demos_ref.sine_waves"])
 def test_every_door_refuses_a_variable(command: str) -> None:
     assert "JAX_ENABLE_X64 is '1'" in is_refused(python("-m", command, "--help", JAX_ENABLE_X64="1"))
 
 
 def test_a_training_from_python_is_refused_too(tmp_path: Path) -> None:
     script = (
-        "from pathlib import Path; from configs.regression import RegressionConfig\n"
-        "from runners.training import run_one\n"
+        "from pathlib import Path; from icl_lab.families.regression.config import RegressionConfig\n"
+        "from icl_lab.runners.training import run_one\n"
         f"run_one(RegressionConfig(), Path({str(tmp_path / 'run')!r}))"
     )
     done = python("-c", script, JAX_DISABLE_JIT="1")

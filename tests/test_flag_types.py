@@ -8,14 +8,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-import cli
-import flag_types
-from configs.overrides import parse, resolve, set_values
-from configs.presets import preset
-from configs.registry import from_dict
-from configs.run import to_dict
-from flag_types import COUNT, INFINITY, NOT_NEGATIVE, POSITIVE, SEED, TASKS, Either, Number, Whole, whole
-from sweeps.grid import Grid
+from icl_lab.lab import cli, flag_types
+from icl_lab.lab.configs.overrides import parse, resolve, set_values
+from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.registry import from_dict
+from icl_lab.lab.configs.run import to_dict
+from icl_lab.lab.flag_types import COUNT, INFINITY, NOT_NEGATIVE, POSITIVE, SEED, TASKS, Either, Number, Whole, whole
+from icl_lab.sweeps.grid import Grid
 
 
 def spellings(number: int) -> list[str]:

@@ -13,21 +13,20 @@ from typing import Any
 
 import pytest
 
-import cli
-import plugins
-from configs.identity import config_id
-from configs.overrides import resolve, set_values
-from configs.presets import preset
-from configs.registry import from_dict
-from configs.regression import RegressionConfig
-from configs.run import RunConfig, to_dict
-from plugin_digest import digest_of
-from src import registries
-from src.checks import ConfigError
-from src.config import ContextConfig, ModelConfig
-from src.data_config import DataConfig
-from src.prng import Purpose
-from src.registry import LOADED, Plugin
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.lab import cli, plugins
+from icl_lab.lab.configs.identity import config_id
+from icl_lab.lab.configs.overrides import resolve, set_values
+from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.registry import from_dict
+from icl_lab.lab.configs.run import RunConfig, to_dict
+from icl_lab.lab.plugin_digest import digest_of
+from icl_lab.src import registries
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.config import ContextConfig, ModelConfig
+from icl_lab.src.data_config import DataConfig
+from icl_lab.src.prng import Purpose
+from icl_lab.src.registry import LOADED, Plugin
 from tests.doors import COMMANDS, SWEEPS, Refused, ran, refused
 from tests.plugin_sources import EVERYTHING, LIGHT
 
@@ -120,14 +119,14 @@ def test_a_config_that_drops_the_name_drops_the_plugin(everything: Plugin) -> No
 
 def test_what_a_registry_is_asked_for_is_there_at_once(everything: Plugin) -> None:
     """The modules that look functions up were imported before."""
-    from baselines.linear_mmse import LINEAR_MMSE
-    from baselines.mask_bayes import HITS
-    from curricula.noise import NOISE_MODES
-    from curricula.ordering import ORDERINGS
-    from families.diversity import POSTERIOR_MEANS
-    from src.attn import ATTENTION_WEIGHTS
-    from src.inputs import INPUT_DISTRIBUTIONS
-    from src.tasks import TASK_DISTRIBUTIONS
+    from icl_lab.baselines.linear_mmse import LINEAR_MMSE
+    from icl_lab.baselines.mask_bayes import HITS
+    from icl_lab.families.diversity.task import POSTERIOR_MEANS
+    from icl_lab.src.attn import ATTENTION_WEIGHTS
+    from icl_lab.src.inputs import INPUT_DISTRIBUTIONS
+    from icl_lab.src.noise import NOISE_MODES
+    from icl_lab.src.ordering import ORDERINGS
+    from icl_lab.src.tasks import TASK_DISTRIBUTIONS
 
     added = {
         id(mapping): set(mapping) - set(known)
@@ -186,19 +185,21 @@ def test_a_purpose_has_a_number_of_its_own_that_stays(everything: Plugin) -> Non
 
 def test_purposes_that_clash_are_refused(tmp_path: Path, fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(plugins.PluginError, match="line 2: key purpose 'TASK' is built in"):
-        plugins.load(written(tmp_path / "taken.py", "import plugins\nplugins.purpose('TASK')"))
-    plugins.load(written(tmp_path / "one.py", "import plugins\nA = plugins.purpose('A'), plugins.purpose('A')"))
+        plugins.load(written(tmp_path / "taken.py", "from icl_lab.lab import plugins\nplugins.purpose('TASK')"))
+    plugins.load(
+        written(tmp_path / "one.py", "from icl_lab.lab import plugins\nA = plugins.purpose('A'), plugins.purpose('A')")
+    )
     with pytest.raises(plugins.PluginError, match="key purpose 'A' is registered already, by the plugin one"):
-        plugins.load(written(tmp_path / "two.py", "import plugins\nplugins.purpose('A')"))
+        plugins.load(written(tmp_path / "two.py", "from icl_lab.lab import plugins\nplugins.purpose('A')"))
     monkeypatch.setattr(plugins, "NUMBERS", (registries.PURPOSES["A"], registries.PURPOSES["A"] + 1))
     with pytest.raises(plugins.PluginError, match="key purpose 'B' has the same number as 'A'; choose another name"):
-        plugins.load(written(tmp_path / "three.py", "import plugins\nplugins.purpose('B')"))
+        plugins.load(written(tmp_path / "three.py", "from icl_lab.lab import plugins\nplugins.purpose('B')"))
 
 
 # What is broken
 
 BROKEN = {
-    "syntax error": ("import plugins\n\ndef f(:\n    pass", "line 3: SyntaxError: "),
+    "syntax error": ("from icl_lab.lab import plugins\n\ndef f(:\n    pass", "line 3: SyntaxError: "),
     "not text": ("x = 1\n\0", ": SyntaxError: source code string cannot contain null bytes"),
     "exception": ("x = 1\n\nfoo = 1 / 0", "line 3: ZeroDivisionError: division by zero"),
     "deeper": ("def f():\n    raise KeyError('mine')\n\nf()", "line 2: KeyError: 'mine'"),
@@ -207,26 +208,44 @@ BROKEN = {
     "exit": ("import sys\nsys.exit(0)", "line 2: SystemExit: 0"),
     "shadows": (LIGHT.format(name="easy2hard"), "line 5: ordering 'easy2hard' is built in and cannot be replaced"),
     "twice": (LIGHT.format(name="a") * 2, "line 12: ordering 'a' is registered already, by the plugin broken"),
-    "no name": ("import plugins\n@plugins.ordering\ndef f(batch, difficulty): pass", "line 2: the name of a kind of"),
+    "no name": (
+        "from icl_lab.lab import plugins\n@plugins.ordering\ndef f(batch, difficulty): pass",
+        "line 2: the name of a kind of",
+    ),
     "not a name": (LIGHT.format(name="a-b"), "line 5: ordering 'a-b': a name is letters, digits and _"),
     "reserved": (LIGHT.format(name="auto"), "line 5: ordering 'auto': the word is reserved"),
-    "too few": ("import plugins\n@plugins.attention('a')\ndef f(x): pass", "line 2: attention 'a' must take the argum"),
-    "no function": ("import plugins\nplugins.opponent('a')(3)", "line 2: opponent 'a' is 3; it must be a function"),
-    "unknown argument": ("import plugins\nplugins.ordering('a', hard=1)", "line 2: TypeError: ordering() got an unexp"),
-    "unknown kind": ("import plugins\nplugins.order('a')", "line 2: AttributeError: module 'plugins' has no attribute"),
+    "too few": (
+        "from icl_lab.lab import plugins\n@plugins.attention('a')\ndef f(x): pass",
+        "line 2: attention 'a' must take the argum",
+    ),
+    "no function": (
+        "from icl_lab.lab import plugins\nplugins.opponent('a')(3)",
+        "line 2: opponent 'a' is 3; it must be a function",
+    ),
+    "unknown argument": (
+        "from icl_lab.lab import plugins\nplugins.ordering('a', hard=1)",
+        "line 2: TypeError: ordering() got an unexp",
+    ),
+    "unknown kind": (
+        "from icl_lab.lab import plugins\nplugins.order('a')",
+        "line 2: AttributeError: module 'plugins' has no attribute",
+    ),
     "wrong moment": (
-        "import plugins\nplugins.input_distribution(\n    'a',\n    variance=2,\n)",
+        "from icl_lab.lab import plugins\nplugins.input_distribution(\n    'a',\n    variance=2,\n)",
         "line 2: variance is 2; it must be a function of (input_range)",
     ),
     "wrong opponent": (
-        "import plugins\nplugins.noise_mode('a', linear_mmse=lambda batch: batch)",
+        "from icl_lab.lab import plugins\nplugins.noise_mode('a', linear_mmse=lambda batch: batch)",
         "line 2: linear_mmse must take the arguments (batch, data, context): too many positional arguments",
     ),
     "wrong bayes": (
-        "import plugins\nplugins.task_distribution('a', bayes='yes')",
+        "from icl_lab.lab import plugins\nplugins.task_distribution('a', bayes='yes')",
         "line 2: bayes is 'yes'; it must be",
     ),
-    "headline": ("import plugins\nplugins.opponent('gd')(lambda batch, config: 0)", "line 2: opponent 'gd': the word"),
+    "headline": (
+        "from icl_lab.lab import plugins\nplugins.opponent('gd')(lambda batch, config: 0)",
+        "line 2: opponent 'gd': the word",
+    ),
     "64 bits": ("import jax\njax.config.update('jax_enable_x64', True)", ": it turns on JAX's 64-bit numbers"),
 }
 
@@ -372,7 +391,7 @@ def test_the_hash_of_a_file_is_that_of_its_bytes(tmp_path: Path, fresh: None) ->
 # The doors
 
 
-@pytest.mark.parametrize("name", [*COMMANDS, *SWEEPS, "store.runs", "executors.worker", "baselines.gd_step"])
+@pytest.mark.parametrize("name", [*COMMANDS, *SWEEPS, "store.runs", "lab.executors.worker", "baselines.gd_step"])
 def test_every_command_shows_the_flag(name: str, ran) -> None:
     done = ran(name, "--help")
     assert done.status == 0
@@ -390,7 +409,10 @@ def test_choices_and_help_know_the_names_without_jax(tmp_path: Path) -> None:
         "opponent": "batch, config",
     }
     lines = [f"plugins.{kind}('my_{kind}')(lambda {arguments}: 0)" for kind, arguments in kinds.items()]
-    file = written(tmp_path / "light.py", "\n".join(["import plugins, sys", "sys.modules['jax'] = None", *lines]))
+    file = written(
+        tmp_path / "light.py",
+        "\n".join(["from icl_lab.lab import plugins; import sys", "sys.modules['jax'] = None", *lines]),
+    )
     helped = command("-m", RUNNER, "--help", f"--plugin={file}")
     assert "hard2easy,my_ordering}" in helped.stdout
     assert "random_pairs,my_noise_mode}" in helped.stdout
@@ -415,11 +437,11 @@ def test_what_a_plugin_prints_is_no_result(tmp_path: Path) -> None:
 IMPORTED = """
 import sys
 sys.path.insert(0, {folder!r})
-from configs.regression import RegressionConfig
-from src.config import ContextConfig
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.src.config import ContextConfig
 {how}
-import plugins
-from configs.identity import config_id
+from icl_lab.lab import plugins
+from icl_lab.lab.configs.identity import config_id
 config = RegressionConfig(train=ContextConfig(ordering="mine"))
 print(*config.plugins, config_id(config))
 """
@@ -431,9 +453,9 @@ def test_an_import_gives_the_ids_that_the_flag_gives(tmp_path: Path) -> None:
     for name, path in {"one": "one.py", "lab": "lab"}.items():
         ways = (
             f"import {name}",
-            f"import plugins; plugins.load({str(tmp_path / path)!r})",
-            f"import plugins; plugins.load({str(tmp_path / path)!r}); import {name}",
-            f"import plugins, {name}; plugins.load({str(tmp_path / path)!r})",
+            f"from icl_lab.lab import plugins; plugins.load({str(tmp_path / path)!r})",
+            f"from icl_lab.lab import plugins; plugins.load({str(tmp_path / path)!r}); import {name}",
+            f"from icl_lab.lab import plugins, {name}; plugins.load({str(tmp_path / path)!r})",
         )
         done = [command("-c", IMPORTED.format(folder=str(tmp_path), how=way)) for way in ways]
         assert [each.stderr for each in done] == [""] * 4
@@ -442,7 +464,7 @@ def test_an_import_gives_the_ids_that_the_flag_gives(tmp_path: Path) -> None:
 
 
 def test_a_line_that_is_in_no_file_registers_nothing() -> None:
-    code = "import plugins; plugins.ordering('mine')(lambda batch, difficulty: 0)"
+    code = "from icl_lab.lab import plugins; plugins.ordering('mine')(lambda batch, difficulty: 0)"
     done = command("-c", code)
     assert "ConfigError: a plugin must be a file; put this code into one" in done.stderr
 
@@ -453,7 +475,7 @@ READER = """
 from pathlib import Path
 from typing import Any
 
-import plugins
+from icl_lab.lab import plugins
 
 FILES = ("steps.csv", "more/table.csv")
 STEPS = [float(line) for line in Path(__file__).with_name(FILES[0]).read_text().split()]
@@ -493,10 +515,10 @@ def test_a_run_is_of_the_data_it_was_made_with(tmp_path: Path, fresh: None) -> N
     """In processes of their own: what is loaded stays as it was."""
     file = reader(tmp_path)
     code = f"""
-import plugins; plugins.load({str(file)!r})
+from icl_lab.lab import plugins; plugins.load({str(file)!r})
 from dataclasses import replace
-from configs.identity import config_id
-from configs.regression import RegressionConfig
+from icl_lab.lab.configs.identity import config_id
+from icl_lab.families.regression.config import RegressionConfig
 config = RegressionConfig()
 print(config_id(replace(config, training=replace(config.training, schedule="tabled"))), config_id(config))
 """
@@ -596,6 +618,6 @@ def test_a_conjecture_of_more_seeds_than_can_be_trained_is_refused_as_it_is_read
 ) -> None:
     """Before a seed is listed: a list of a billion takes minutes, in which no signal is heard."""
     said = f"plugins.conjecture('it is', algorithm='gd', cosine=(0, 1), seeds={seeds})"
-    file = written(tmp_path / "mine.py", f"import plugins\n{said}\n")
+    file = written(tmp_path / "mine.py", f"from icl_lab.lab import plugins\n{said}\n")
     with pytest.raises(plugins.PluginError, match=r"line 2: .*it must be a whole number from 3 to 1000 \(each is a"):
         plugins.load(file)

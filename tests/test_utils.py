@@ -1,9 +1,8 @@
 """The doors that users import from the root lead to the library's own objects."""
 
-import utils_attention
-import utils_log
-from analysis.measures import attention_summary
-from runners import progress
+from icl_lab import utils_attention, utils_log
+from icl_lab.analysis.measures import attention_summary
+from icl_lab.runners import progress
 
 
 def test_a_door_has_what_is_behind_it() -> None:

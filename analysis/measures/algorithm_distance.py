@@ -15,17 +15,17 @@ import numpy as np
 from jax import Array
 from jax.tree_util import Partial
 
-from analysis.compared_run import ComparedRun
-from analysis.measures.algorithms import TF, algorithms_of, defined
-from analysis.measures.shifts import replaced_labels
-from analysis.measures.test_set import mean_and_error, ratio_and_error
-from baselines.comparison import SMALLEST_NORM, sensitivity
-from configs.regression import RegressionConfig
-from families.regression import make_test_batch
-from src.batch import Batch
-from src.checks import same_shape
-from store import layout
-from store.atomic import write_csv
+from icl_lab.analysis.compared_run import ComparedRun
+from icl_lab.analysis.measures.algorithms import TF, algorithms_of, defined
+from icl_lab.analysis.measures.shifts import replaced_labels
+from icl_lab.analysis.measures.test_set import mean_and_error, ratio_and_error
+from icl_lab.baselines.comparison import SMALLEST_NORM, sensitivity
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.regression.task import make_test_batch
+from icl_lab.src.batch import Batch
+from icl_lab.src.checks import same_shape
+from icl_lab.store import layout
+from icl_lab.store.atomic import write_csv
 
 FINAL = "final"
 SOLVED = 1e-4  # times the loss of predicting zero: smaller losses are rounding error, and ratios to them undefined

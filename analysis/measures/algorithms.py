@@ -28,12 +28,12 @@ import numpy as np
 from jax import Array
 from jax.tree_util import Partial
 
-from analysis.compared_run import ComparedRun
-from analysis.measures.over_training import baselines_of
-from analysis.measures.test_set import zero
-from baselines.gd_plus_plus_fit import fitted_gd_plus_plus
-from baselines.gd_plus_plus_trained import trained_gd_plus_plus
-from baselines.iterations import (
+from icl_lab.analysis.compared_run import ComparedRun
+from icl_lab.analysis.measures.over_training import baselines_of
+from icl_lab.analysis.measures.test_set import zero
+from icl_lab.baselines.gd_plus_plus_fit import fitted_gd_plus_plus
+from icl_lab.baselines.gd_plus_plus_trained import trained_gd_plus_plus
+from icl_lab.baselines.iterations import (
     Interval,
     Normal,
     chebyshev,
@@ -45,15 +45,15 @@ from baselines.iterations import (
     normal_equations,
     own_interval,
 )
-from baselines.linear_mmse import bayes_penalty, ridge
-from baselines.loss_curves import MOST_SQUARINGS
-from baselines.opponents import OPPONENTS
-from baselines.own_step_sizes import best_step_sizes, guarded, spectrum_of
-from configs.regression import RegressionConfig
-from families.regression import step_size_batch
-from src import registries
-from src.batch import Batch
-from src.checks import ConfigError, require
+from icl_lab.baselines.linear_mmse import bayes_penalty, ridge
+from icl_lab.baselines.loss_curves import MOST_SQUARINGS
+from icl_lab.baselines.opponents import OPPONENTS
+from icl_lab.baselines.own_step_sizes import best_step_sizes, guarded, spectrum_of
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.regression.task import step_size_batch
+from icl_lab.src import registries
+from icl_lab.src.batch import Batch
+from icl_lab.src.checks import ConfigError, require
 
 TF = "tf"  # the transformer's name among them
 NO_GD_PLUS_PLUS = "GD++ is compared with where there are several linear layers on concatenated tokens"

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from analysis.compared_run import ComparedRun
-from families.regression import LOGGED, compare_with_gd
-from src import loss_conventions
-from store import layout
-from store.atomic import csv_blocks, write_blocks, write_json
-from store.rundir import metrics
+from icl_lab.analysis.compared_run import ComparedRun
+from icl_lab.families.regression.task import LOGGED, compare_with_gd
+from icl_lab.src import loss_conventions
+from icl_lab.store import layout
+from icl_lab.store.atomic import csv_blocks, write_blocks, write_json
+from icl_lab.store.rundir import metrics
 
 CURVE = ("step", "preds_diff", "model_diff", "model_cos", "tf_loss", "gd_loss")
 

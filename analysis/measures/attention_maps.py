@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from analysis.loaded_run import LoadedRun
-from analysis.measures.attention_summary import batch_mean, summarise
-from store import layout
-from store.atomic import write_json, write_npy, write_npz
+from icl_lab.analysis.loaded_run import LoadedRun
+from icl_lab.analysis.measures.attention_summary import batch_mean, summarise
+from icl_lab.store import layout
+from icl_lab.store.atomic import write_json, write_npy, write_npz
 
 
 def capture(loaded: LoadedRun, num_tasks: int) -> list[np.ndarray]:

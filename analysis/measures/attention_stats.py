@@ -20,18 +20,18 @@ import numpy as np
 from jax import Array
 from jax.tree_util import Partial
 
-from analysis.compared_run import ComparedRun
-from analysis.measures.detectors import detectors
-from analysis.measures.separation import separation
-from curricula.context import Context
-from families.regression import clean_twin
-from plots.attention_stats import draw_attention_stats
-from src.batch import Batch
-from src.config import ModelConfig
-from src.data import tokenise
-from src.model import Model, Params
-from store import layout
-from store.atomic import write_json
+from icl_lab.analysis.compared_run import ComparedRun
+from icl_lab.analysis.measures.detectors import detectors
+from icl_lab.analysis.measures.separation import separation
+from icl_lab.families.regression.task import clean_twin
+from icl_lab.plots.attention_stats import draw_attention_stats
+from icl_lab.src.batch import Batch
+from icl_lab.src.config import ModelConfig
+from icl_lab.src.context import Context
+from icl_lab.src.data import tokenise
+from icl_lab.src.model import Model, Params
+from icl_lab.store import layout
+from icl_lab.store.atomic import write_json
 
 BOOTSTRAP_SEED = 0
 

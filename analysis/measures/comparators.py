@@ -24,14 +24,14 @@ import jax
 import numpy as np
 from jax.typing import ArrayLike
 
-from analysis.compared_run import ComparedRun
-from analysis.measures.test_set import mean_and_error
-from baselines.gradient_descent import gd, search_step_size
-from baselines.linear_mmse import linear_mmse
-from baselines.mask_bayes import MAX_PAIRS, mask_bayes
-from baselines.position_weighted import best_step_sizes, position_weighted_gd
-from configs.regression import RegressionConfig
-from families.regression import (
+from icl_lab.analysis.compared_run import ComparedRun
+from icl_lab.analysis.measures.test_set import mean_and_error
+from icl_lab.baselines.gradient_descent import gd, search_step_size
+from icl_lab.baselines.linear_mmse import linear_mmse
+from icl_lab.baselines.mask_bayes import MAX_PAIRS, mask_bayes
+from icl_lab.baselines.position_weighted import best_step_sizes, position_weighted_gd
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.regression.task import (
     GradientDescent,
     corrupted_step_size_batch,
     find_gd,
@@ -39,12 +39,12 @@ from families.regression import (
     make_test_batch,
     position_steps_batch,
 )
-from src import registries
-from src.batch import Batch
-from src.checks import ConfigError, same_shape
-from src.config import ContextConfig, ModelConfig, TrainConfig
-from store import layout
-from store.atomic import write_json
+from icl_lab.src import registries
+from icl_lab.src.batch import Batch
+from icl_lab.src.checks import ConfigError, same_shape
+from icl_lab.src.config import ContextConfig, ModelConfig, TrainConfig
+from icl_lab.store import layout
+from icl_lab.store.atomic import write_json
 
 A_SECOND = 2**25  # masks times tasks that `mask_bayes` takes about a second for
 

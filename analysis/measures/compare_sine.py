@@ -9,18 +9,18 @@ import jax
 import numpy as np
 from jax import Array
 
-from analysis.loaded_run import LoadedRun
-from analysis.measures.sine_functions import facts, functions, rows
-from analysis.measures.test_set import half_squared_errors, mean_and_error, ratio_and_error
-from baselines import comparison
-from families.sine import make_test_batch
-from plots.sines import draw_comparison
-from src import loss_conventions
-from src.batch import Batch
-from src.model import Model, Params
-from store import layout
-from store.atomic import write_csv, write_json
-from store.readers import StoreError
+from icl_lab.analysis.loaded_run import LoadedRun
+from icl_lab.analysis.measures.sine_functions import facts, functions, rows
+from icl_lab.analysis.measures.test_set import half_squared_errors, mean_and_error, ratio_and_error
+from icl_lab.baselines import comparison
+from icl_lab.families.sine.task import make_test_batch
+from icl_lab.plots.sines import draw_comparison
+from icl_lab.src import loss_conventions
+from icl_lab.src.batch import Batch
+from icl_lab.src.model import Model, Params
+from icl_lab.store import layout
+from icl_lab.store.atomic import write_csv, write_json
+from icl_lab.store.readers import StoreError
 
 
 def write(tf: LoadedRun, control: LoadedRun) -> dict[str, Any]:

@@ -14,14 +14,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from analysis.loaded_run import LoadedRun
-from src.batch import Batch
-from src.checks import ConfigError
-from src.config import ModelConfig
-from src.data import tokenise
-from src.model import Model, Params
-from store import layout
-from store.atomic import write_json
+from icl_lab.analysis.loaded_run import LoadedRun
+from icl_lab.src.batch import Batch
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.config import ModelConfig
+from icl_lab.src.data import tokenise
+from icl_lab.src.model import Model, Params
+from icl_lab.store import layout
+from icl_lab.store.atomic import write_json
 
 
 def first_layer_gradients(loaded: LoadedRun, with_label: bool = True) -> tuple[np.ndarray, np.ndarray]:

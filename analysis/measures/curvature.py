@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
-from src.model import Batch, Model, Params
+from icl_lab.src.model import Batch, Model, Params
 
 TOLERANCE = 1e-2  # relative, of the largest eigenvalue: a step size needs no more digits
 SMALL = 3  # parameters: too few for Lanczos

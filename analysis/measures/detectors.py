@@ -19,13 +19,13 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from analysis.measures.separation import separation
-from baselines.mask_bayes import mask_posterior
-from configs.regression import RegressionConfig
-from curricula.context import Context
-from curricula.ordering import leave_one_out_gd_error
-from src.batch import Batch
-from src.checks import ConfigError
+from icl_lab.analysis.measures.separation import separation
+from icl_lab.baselines.mask_bayes import mask_posterior
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.src.batch import Batch
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.context import Context
+from icl_lab.src.ordering import leave_one_out_gd_error
 
 MOST_MASKS = 2**23  # masks times contexts that are tried: a quarter of a second; all 2048 contexts up to 12 pairs
 

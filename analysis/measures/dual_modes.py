@@ -22,16 +22,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from analysis.loaded_run import LoadedRun
-from baselines import bayes, mixture
-from families.diversity import predictions_of
-from families.experiment import task_key
-from src.batch import Batch
-from src.checks import require
-from src.data import labels
-from src.data_config import PoolData
-from src.prng import Purpose, purpose_key
-from src.sequences import sequences_with, tasks_of
+from icl_lab.analysis.loaded_run import LoadedRun
+from icl_lab.baselines import bayes, mixture
+from icl_lab.families.diversity.task import predictions_of
+from icl_lab.families.experiment import task_key
+from icl_lab.src.batch import Batch
+from icl_lab.src.checks import require
+from icl_lab.src.data import labels
+from icl_lab.src.data_config import PoolData
+from icl_lab.src.prng import Purpose, purpose_key
+from icl_lab.src.sequences import sequences_with, tasks_of
 
 TF, BAYES, RIDGE, DMMSE = "tf", "bayes", "ridge", "dmmse"
 OUTSIDE = 2  # the axis of the task outside the mixture: e_3, on which no centre lies

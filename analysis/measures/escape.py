@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from store.rundir import read_metrics
+from icl_lab.store.rundir import read_metrics
 
 FIELDS = ("eval_gd_loss",)  # of the records, besides the loss
 

@@ -24,8 +24,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from baselines.gradient_descent import one_step_loss, one_step_size
-from src.data_config import LinearData
+from icl_lab.src.data_config import LinearData
+from icl_lab.src.one_step import one_step_loss, one_step_size
 
 DIVERGED = 1e3  # times the initial weights: the little that is left to infinity is a millionth of the time
 

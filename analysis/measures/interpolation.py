@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 from jax.tree_util import Partial
 
-from analysis.loaded_run import LoadedRun
-from analysis.measures.weights import products, rescale
-from baselines.construction import gd_params
-from configs.regression import RegressionConfig
-from src.checks import require
+from icl_lab.analysis.loaded_run import LoadedRun
+from icl_lab.analysis.measures.weights import products, rescale
+from icl_lab.baselines.construction import gd_params
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.src.checks import require
 
 
 def params_of_products(config: RegressionConfig, kq: np.ndarray, pv: np.ndarray) -> dict[str, dict[str, np.ndarray]]:

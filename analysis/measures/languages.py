@@ -15,17 +15,17 @@ import numpy as np
 from jax import Array
 from jax.tree_util import Partial
 
-from analysis.measures.algorithm_distance import Response, against, response
-from analysis.measures.test_set import mean_and_error, not_defined, ratio_and_error
-from analysis.measures.weights import construction, products, rescale
-from baselines.convergence import why_missing
-from configs.languages import LanguagesConfig
-from families.language_opponents import Opponents, fitted_opponents, of_strings
-from families.languages import TaskSet, half_mean_square, make_test_sets, rights
-from languages.coded import Coded, frequencies
-from languages.pools import Pool, distinct_strings, pools_of
-from src.batch import Batch
-from src.model import Model
+from icl_lab.analysis.measures.algorithm_distance import Response, against, response
+from icl_lab.analysis.measures.test_set import mean_and_error, not_defined, ratio_and_error
+from icl_lab.analysis.measures.weights import construction, products, rescale
+from icl_lab.baselines.convergence import why_missing
+from icl_lab.families.languages.baselines import Opponents, fitted_opponents, of_strings
+from icl_lab.families.languages.coded import Coded, frequencies
+from icl_lab.families.languages.config import LanguagesConfig
+from icl_lab.families.languages.pools import Pool, distinct_strings, pools_of
+from icl_lab.families.languages.task import TaskSet, half_mean_square, make_test_sets, rights
+from icl_lab.src.batch import Batch
+from icl_lab.src.model import Model
 
 SHUFFLE_SEED = 0
 CONTEXTS = 32  # others in which each query is asked, for its context-free part

@@ -9,11 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from analysis.loaded_run import LoadedRun
-from analysis.measures.test_set import ratio_and_error
-from baselines.gradient_descent import one_step_size
-from baselines.iterations import descent, normal_equations, power_iteration
-from baselines.loss_curves import (
+from icl_lab.analysis.loaded_run import LoadedRun
+from icl_lab.analysis.measures.test_set import ratio_and_error
+from icl_lab.baselines.iterations import descent, normal_equations, power_iteration
+from icl_lab.baselines.loss_curves import (
     TRIMMED,
     facts,
     over_tasks,
@@ -23,11 +22,12 @@ from baselines.loss_curves import (
     summary,
     unstable_share,
 )
-from baselines.step_sizes import DAMPING
-from configs.layerwise import UNTRAINED, LayerwiseConfig
-from src.batch import Batch
-from src.checks import require, same_shape
-from src.layerwise import roll_out
+from icl_lab.baselines.step_sizes import DAMPING
+from icl_lab.families.layerwise.config import UNTRAINED, LayerwiseConfig
+from icl_lab.src.batch import Batch
+from icl_lab.src.checks import require, same_shape
+from icl_lab.src.layerwise import roll_out
+from icl_lab.src.one_step import one_step_size
 
 ROLL_OUT_LAYERS = 50
 OVERLAP = 0.05  # the roll-out overlaps gradient descent where their ratio is within this of 1 at every step

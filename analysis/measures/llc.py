@@ -21,18 +21,18 @@ import numpy as np
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
-from analysis import sgld
-from analysis.measures.curvature import largest_eigenvalue
-from analysis.measures.llc_health import Diagnostics, diagnose
-from analysis.measures.llc_mask import found_in
-from analysis.measures.llc_settings import Settings
-from families.experiment import experiment_of, model_of, task_key
-from src import intervals
-from src.checks import require
-from src.model import Batch, Model, Params
-from src.prng import Purpose
-from src.train import BatchFn, Shared
-from store.params import flattened, nested
+from icl_lab.analysis import sgld
+from icl_lab.analysis.measures.curvature import largest_eigenvalue
+from icl_lab.analysis.measures.llc_health import Diagnostics, diagnose
+from icl_lab.analysis.measures.llc_mask import found_in
+from icl_lab.analysis.measures.llc_settings import Settings
+from icl_lab.families.experiment import experiment_of, model_of, task_key
+from icl_lab.src import intervals
+from icl_lab.src.checks import require
+from icl_lab.src.model import Batch, Model, Params
+from icl_lab.src.prng import Purpose
+from icl_lab.src.train import BatchFn, Shared
+from icl_lab.store.params import flattened, nested
 
 CURVATURE_TASKS = 256  # of the fixed set, for the largest eigenvalue of the Hessian: a bound on eps needs no more
 CHECK_TASKS = 256  # of the fixed set, for the losses that R-hat and the share below L(w*) are taken from
@@ -175,7 +175,7 @@ def mask_of(params: Params, pattern: str) -> Params | None:
 
 def require_no_flat_direction(model: Model, params: Params, tasks: Batch, mask: Params | None) -> None:
     """`ConfigError` unless the Hessian's smallest eigenvalue is above a millionth of its largest, as gamma 0 needs."""
-    from analysis.measures.curvature import eigenvalue_ends
+    from icl_lab.analysis.measures.curvature import eigenvalue_ends
 
     low, high = eigenvalue_ends(model, params, tasks, mask)
     require(

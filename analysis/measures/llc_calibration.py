@@ -14,17 +14,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from analysis.measures.curvature import largest_eigenvalue
-from analysis.measures.llc import CURVATURE_TASKS, Estimator, first, mask_of
-from analysis.measures.llc_health import HEALTHY, is_healthy
-from analysis.measures.llc_run import checkpoints
-from analysis.measures.llc_settings import Settings
-from families.shared_arrays import shared_with
-from src.checks import require
-from src.model import Params
-from src.precision import use_highest_precision
-from store import layout, rundir
-from store.atomic import write_csv, write_json
+from icl_lab.analysis.measures.curvature import largest_eigenvalue
+from icl_lab.analysis.measures.llc import CURVATURE_TASKS, Estimator, first, mask_of
+from icl_lab.analysis.measures.llc_health import HEALTHY, is_healthy
+from icl_lab.analysis.measures.llc_run import checkpoints
+from icl_lab.analysis.measures.llc_settings import Settings
+from icl_lab.families.shared_arrays import shared_with
+from icl_lab.src.checks import require
+from icl_lab.src.model import Params
+from icl_lab.src.precision import use_highest_precision
+from icl_lab.store import layout, rundir
+from icl_lab.store.atomic import write_csv, write_json
 
 WORDS = {"early": 0.1, "middle": 0.5, "last": 1.0}  # of the training's steps: the nearest checkpoint
 FRACTIONS = (0.05, 0.2, 0.5)  # of 1 / (nbeta h_max + gamma): step sizes where none are given

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from analysis.sgld import Losses
+from icl_lab.analysis.sgld import Losses
 
 
 class Case(NamedTuple):

@@ -11,13 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from analysis import sgld
-from analysis.measures import llc
-from analysis.measures.llc_cases import Case
-from analysis.measures.llc_health import diagnose
-from analysis.measures.llc_settings import Settings
-from analysis.reference_sampler import HmcDraws, hamiltonian
-from src.prng import key
+from icl_lab.analysis import sgld
+from icl_lab.analysis.measures import llc
+from icl_lab.analysis.measures.llc_cases import Case
+from icl_lab.analysis.measures.llc_health import diagnose
+from icl_lab.analysis.measures.llc_settings import Settings
+from icl_lab.analysis.reference_sampler import HmcDraws, hamiltonian
+from icl_lab.src.prng import key
 
 SourceOf = Callable[[sgld.Losses, Array, Any], sgld.Source]  # of losses, w* and tasks
 

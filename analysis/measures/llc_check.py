@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from analysis.measures import llc_cases as cases
-from analysis.measures.llc import LEVEL, NO_ESTIMATE
-from analysis.measures.llc_cases import Case
-from analysis.measures.llc_chains import chain_means, estimate, reference
-from analysis.measures.llc_health import HEALTHY, LIMITS, TRENDING, Limit, fault, trend
-from analysis.measures.llc_settings import Settings
-from baselines import learning_coefficients as known
-from src import intervals
+from icl_lab.analysis.measures import llc_cases as cases
+from icl_lab.analysis.measures.llc import LEVEL, NO_ESTIMATE
+from icl_lab.analysis.measures.llc_cases import Case
+from icl_lab.analysis.measures.llc_chains import chain_means, estimate, reference
+from icl_lab.analysis.measures.llc_health import HEALTHY, LIMITS, TRENDING, Limit, fault, trend
+from icl_lab.analysis.measures.llc_settings import Settings
+from icl_lab.baselines import learning_coefficients as known
+from icl_lab.src import intervals
 
 ERRORS = 3.0  # standard errors within which an exact value has to be
 RELAXATIONS = 2.0  # of a flat direction, in a burn-in

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 import numpy as np
 
-from environment import extra
+from icl_lab.lab.environment import extra
 
 if TYPE_CHECKING:
-    from analysis.measures.llc_settings import Settings
+    from icl_lab.analysis.measures.llc_settings import Settings
 
 SATURATED = 0.3  # of the way to the null predictor: above it a chain is saturated
 UNSTABLE = 1.0  # eps (nbeta h_max + gamma): a step as long as the steepest direction's width

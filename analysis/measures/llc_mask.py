@@ -10,7 +10,7 @@ import subprocess
 import sys
 from functools import lru_cache
 
-from src.checks import ConfigError
+from icl_lab.src.checks import ConfigError
 
 SECONDS = 1  # of a processor, for all names; a match takes microseconds
 MATCH = f"""

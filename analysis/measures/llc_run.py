@@ -10,24 +10,24 @@ from typing import Any
 
 import numpy as np
 
-import compile_cache
-from analysis.loaded_run import shapes_of
-from analysis.measures import llc_traces
-from analysis.measures.llc import Estimator
-from analysis.measures.llc_settings import Settings
-from analysis.measures.llc_traces import digest_of
-from configs.run import RunConfig
-from executors.signals import exit_when_stopped
-from executors.task import Context, Executor, Task
-from families.experiment import model_of
-from families.shared_arrays import shared_with
-from src.checks import require
-from src.model import Params
-from src.precision import use_highest_precision
-from store import layout, rundir, snapshots
-from store.lock import in_use
-from store.params import flattened, read_params
-from store.readers import StoreError, check_arrays
+from icl_lab.analysis.loaded_run import shapes_of
+from icl_lab.analysis.measures import llc_traces
+from icl_lab.analysis.measures.llc import Estimator
+from icl_lab.analysis.measures.llc_settings import Settings
+from icl_lab.analysis.measures.llc_traces import digest_of
+from icl_lab.families.experiment import model_of
+from icl_lab.families.shared_arrays import shared_with
+from icl_lab.lab import compile_cache
+from icl_lab.lab.configs.run import RunConfig
+from icl_lab.lab.executors.signals import exit_when_stopped
+from icl_lab.lab.executors.task import Context, Executor, Task
+from icl_lab.src.checks import require
+from icl_lab.src.model import Params
+from icl_lab.src.precision import use_highest_precision
+from icl_lab.store import layout, rundir, snapshots
+from icl_lab.store.lock import in_use
+from icl_lab.store.params import flattened, read_params
+from icl_lab.store.readers import StoreError, check_arrays
 
 POLL_SECONDS = 1.0  # between two looks at a run that is training
 NO_SNAPSHOTS = "has no snapshots of its training; --config.snapshots=true keeps them"

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from analysis.measures.llc_health import is_healthy
-from analysis.measures.llc_run import estimate_run
-from analysis.measures.llc_settings import Settings
-from src.checks import require
+from icl_lab.analysis.measures.llc_health import is_healthy
+from icl_lab.analysis.measures.llc_run import estimate_run
+from icl_lab.analysis.measures.llc_settings import Settings
+from icl_lab.src.checks import require
 
 # Hoogland et al. 2024: nbeta 66.67 of the mean squared error, which is 133.3 of half of it, this laboratory's loss
 PUBLISHED: dict[str, Any] = {"eps": 3e-4, "nbeta": 133.3, "gamma": 6.67}

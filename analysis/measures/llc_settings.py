@@ -8,8 +8,8 @@ import re
 import warnings
 from dataclasses import asdict, dataclass, replace
 
-from flag_types import COUNT, MOST_INDEX, NOT_NEGATIVE, POSITIVE, SEED, TASKS, Number, Whole
-from src.checks import ConfigError, require
+from icl_lab.lab.flag_types import COUNT, MOST_INDEX, NOT_NEGATIVE, POSITIVE, SEED, TASKS, Number, Whole
+from icl_lab.src.checks import ConfigError, require
 
 PRECONDITIONERS = ("", "rmsprop")
 DATA = ("fixed", "fresh", "full")  # a step's tasks: of a fixed set, such as no step has seen, or all of the fixed set

@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from analysis.measures.llc_health import health_of
-from analysis.measures.llc_settings import Settings
-from src.model import Params
-from store import aside, layout, manifest
-from store.atomic import write_bytes, write_csv
-from store.params import flattened
-from store.readers import StoreError, read_npz
-from store.rundir import stored_id
+from icl_lab.analysis.measures.llc_health import health_of
+from icl_lab.analysis.measures.llc_settings import Settings
+from icl_lab.src.model import Params
+from icl_lab.store import aside, layout, manifest
+from icl_lab.store.atomic import write_bytes, write_csv
+from icl_lab.store.params import flattened
+from icl_lab.store.readers import StoreError, read_npz
+from icl_lab.store.rundir import stored_id
 
 ROW = "row"  # the array that holds the row, as JSON
 PARAMETERS = "parameters"  # the array that holds the SHA-256 of the parameters

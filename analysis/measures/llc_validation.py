@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from analysis.measures import llc_cases as cases
-from analysis.measures.llc import NO_ESTIMATE
-from analysis.measures.llc_chains import estimate
-from analysis.measures.llc_check import (
+from icl_lab.analysis.measures import llc_cases as cases
+from icl_lab.analysis.measures.llc import NO_ESTIMATE
+from icl_lab.analysis.measures.llc_chains import estimate
+from icl_lab.analysis.measures.llc_check import (
     EXTRAPOLATED,
     HMC,
     Check,
@@ -33,10 +33,10 @@ from analysis.measures.llc_check import (
     in_nbeta,
     judged,
 )
-from analysis.measures.llc_health import HEALTHY, fault
-from analysis.measures.llc_settings import Settings
-from baselines import learning_coefficients as known
-from src import intervals
+from icl_lab.analysis.measures.llc_health import HEALTHY, fault
+from icl_lab.analysis.measures.llc_settings import Settings
+from icl_lab.baselines import learning_coefficients as known
+from icl_lab.src import intervals
 
 
 class Matrices(NamedTuple):

@@ -17,15 +17,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from analysis import sgld
-from analysis.measures import llc_cases as cases
-from analysis.measures.llc import LEVEL
-from analysis.measures.llc_cases import Case
-from analysis.measures.llc_chains import SourceOf, chain_means, estimate, hessian_eigenvalues, losses_at_centre
-from analysis.measures.llc_settings import Settings
-from baselines import learning_coefficients as known
-from src import intervals
-from src.prng import Purpose, key, purpose_key
+from icl_lab.analysis import sgld
+from icl_lab.analysis.measures import llc_cases as cases
+from icl_lab.analysis.measures.llc import LEVEL
+from icl_lab.analysis.measures.llc_cases import Case
+from icl_lab.analysis.measures.llc_chains import SourceOf, chain_means, estimate, hessian_eigenvalues, losses_at_centre
+from icl_lab.analysis.measures.llc_settings import Settings
+from icl_lab.baselines import learning_coefficients as known
+from icl_lab.src import intervals
+from icl_lab.src.prng import Purpose, key, purpose_key
 
 TASKS, PARAMETERS, BATCH = 1000, 10, 64
 NBETA = TASKS / math.log(TASKS)

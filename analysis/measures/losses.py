@@ -10,11 +10,11 @@ import jax
 import numpy as np
 from jax import Array
 
-from analysis.loaded_run import LoadedRun
-from analysis.measures.test_set import mean_and_error
-from src.model import Batch, Model, Params
-from store import layout
-from store.atomic import write_csv
+from icl_lab.analysis.loaded_run import LoadedRun
+from icl_lab.analysis.measures.test_set import mean_and_error
+from icl_lab.src.model import Batch, Model, Params
+from icl_lab.store import layout
+from icl_lab.store.atomic import write_csv
 
 
 @partial(jax.jit, static_argnums=0)

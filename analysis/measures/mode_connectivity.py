@@ -11,9 +11,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from analysis.loaded_run import LoadedRun
-from families.diversity import EvalSet, predictions_of
-from src.checks import require
+from icl_lab.analysis.loaded_run import LoadedRun
+from icl_lab.families.diversity.task import EvalSet, predictions_of
+from icl_lab.src.checks import require
 
 POINTS = 11
 

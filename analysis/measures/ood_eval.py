@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from analysis.compared_run import ComparedRun
-from analysis.measures.test_set import half_squared_errors, mean_and_error
-from configs.regression import RegressionConfig
-from families.regression import make_test_batch, make_test_batches
-from src.batch import Batch
-from src.checks import ConfigError
-from src.data import scale_inputs
-from src.data_config import DataConfig
-from store import layout
-from store.atomic import write_csv
+from icl_lab.analysis.compared_run import ComparedRun
+from icl_lab.analysis.measures.test_set import half_squared_errors, mean_and_error
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.regression.task import make_test_batch, make_test_batches
+from icl_lab.src.batch import Batch
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.data import scale_inputs
+from icl_lab.src.data_config import DataConfig
+from icl_lab.store import layout
+from icl_lab.store.atomic import write_csv
 
 
 def scaled_batches(config: RegressionConfig, alphas: Sequence[float], keep_labels: bool) -> Sequence[Batch]:

@@ -9,13 +9,13 @@ from typing import Any
 import jax
 from jax.tree_util import Partial
 
-from analysis.compared_run import ComparedRun
-from analysis.measures.copying import first_layer_gradients, own_next_other
-from baselines.comparison import compare
-from baselines.gd_plus_plus_fit import fitted_gd_plus_plus
-from src.checks import ConfigError
-from store import layout
-from store.atomic import write_csv
+from icl_lab.analysis.compared_run import ComparedRun
+from icl_lab.analysis.measures.copying import first_layer_gradients, own_next_other
+from icl_lab.baselines.comparison import compare
+from icl_lab.baselines.gd_plus_plus_fit import fitted_gd_plus_plus
+from icl_lab.src.checks import ConfigError
+from icl_lab.store import layout
+from icl_lab.store.atomic import write_csv
 
 COMPARED = {"loss": "gd_loss", **{name: name for name in ("preds_diff", "model_diff", "model_cos")}}
 COPIED = ("own", "next", "other", "other_with_next")

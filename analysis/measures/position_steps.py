@@ -24,14 +24,14 @@ import numpy as np
 from jax import Array
 from jax.tree_util import Partial
 
-from analysis.loaded_run import LoadedRun
-from baselines.gradient_descent import Predictor
-from baselines.position_weighted import best_step_sizes, expected_loss, fit_step_sizes, moments, regress
-from families.regression import make_test_batch, position_steps_batch
-from src.batch import Batch
-from src.checks import require, same_shape
-from store import layout
-from store.atomic import write_json
+from icl_lab.analysis.loaded_run import LoadedRun
+from icl_lab.baselines.gradient_descent import Predictor
+from icl_lab.baselines.position_weighted import best_step_sizes, expected_loss, fit_step_sizes, moments, regress
+from icl_lab.families.regression.task import make_test_batch, position_steps_batch
+from icl_lab.src.batch import Batch
+from icl_lab.src.checks import require, same_shape
+from icl_lab.store import layout
+from icl_lab.store.atomic import write_json
 
 EXCHANGEABLE = "the positions of the training contexts are exchangeable, so all step sizes predicted are one"
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from analysis.measures.weights import products
-from src.checks import same_shape
+from icl_lab.analysis.measures.weights import products
+from icl_lab.src.checks import same_shape
 
 
 def learnt_preconditioners(config: Any, params: dict[str, dict[str, np.ndarray]]) -> np.ndarray:

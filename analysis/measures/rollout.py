@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from src.batch import Batch
+from icl_lab.src.batch import Batch
 
 
 class Rollout(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from src.checks import same_shape
+from icl_lab.src.checks import same_shape
 
 BOOTSTRAPS = 200
 NORMAL = 1.96  # standard errors to either side of a 95 % interval

@@ -17,22 +17,22 @@ import jax
 import numpy as np
 from jax.tree_util import Partial
 
-from analysis.compared_run import ComparedRun
-from analysis.measures.test_set import half_squared_errors, mean_and_error, zero
-from baselines import preconditioned
-from baselines.gradient_descent import Predictor
-from baselines.linear_mmse import bayes_penalty, primal_ridge, ridge
-from baselines.opponents import check_clean
-from configs.regression import RegressionConfig
-from families.experiment import model_of, task_key
-from families.regression import GradientDescent, make_test_batches
-from src.batch import Batch
-from src.checks import ConfigError, require
-from src.data import sample_other_batch
-from src.data_config import DataConfig
-from src.prng import Purpose
-from store import layout
-from store.atomic import write_csv
+from icl_lab.analysis.compared_run import ComparedRun
+from icl_lab.analysis.measures.test_set import half_squared_errors, mean_and_error, zero
+from icl_lab.baselines import preconditioned
+from icl_lab.baselines.gradient_descent import Predictor
+from icl_lab.baselines.linear_mmse import bayes_penalty, primal_ridge, ridge
+from icl_lab.baselines.opponents import check_clean
+from icl_lab.families.experiment import model_of, task_key
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.regression.task import GradientDescent, make_test_batches
+from icl_lab.src.batch import Batch
+from icl_lab.src.checks import ConfigError, require
+from icl_lab.src.data import sample_other_batch
+from icl_lab.src.data_config import DataConfig
+from icl_lab.src.prng import Purpose
+from icl_lab.store import layout
+from icl_lab.store.atomic import write_csv
 
 # shift -> the data config with a value of it
 SHIFTS: Mapping[str, Callable[[DataConfig, float], DataConfig]] = {

@@ -7,18 +7,18 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from analysis.loaded_run import LoadedRun
-from analysis.measures.test_set import mean_and_error
-from families.sine import both_read_outs, make_test_batch
-from src import loss_conventions
-from src.batch import Batch
-from src.data_config import SineData
-from src.inputs import sample_inputs
-from src.losses import half_mse
-from src.prng import key as make_key
-from src.sine import sines
-from store import layout
-from store.atomic import write_csv, write_json
+from icl_lab.analysis.loaded_run import LoadedRun
+from icl_lab.analysis.measures.test_set import mean_and_error
+from icl_lab.families.sine.task import both_read_outs, make_test_batch
+from icl_lab.src import loss_conventions
+from icl_lab.src.batch import Batch
+from icl_lab.src.data_config import SineData
+from icl_lab.src.inputs import sample_inputs
+from icl_lab.src.losses import half_mse
+from icl_lab.src.prng import key as make_key
+from icl_lab.src.sine import sines
+from icl_lab.store import layout
+from icl_lab.store.atomic import write_csv, write_json
 
 AMPLITUDE, PHASE = 0.4, np.pi / 4  # of the sine whose functions are shown
 CONTEXT_SEED = 0  # of its context, the same for all runs

@@ -11,15 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from analysis.loaded_run import LoadedRun
-from analysis.measures.test_set import mean_and_error, not_defined
-from analysis.measures.transience import verdict
-from families.diversity import (
-    distance,
-    make_eval_set,
-    make_test_sequences,
-    predictions_of,
-)
+from icl_lab.analysis.loaded_run import LoadedRun
+from icl_lab.analysis.measures.test_set import mean_and_error, not_defined
+from icl_lab.analysis.measures.transience import verdict
+from icl_lab.families.diversity.task import distance, make_eval_set, make_test_sequences, predictions_of
 
 RIDGE_DELTA = 0.06  # of a model of infinitely many tasks: at most so far from ridge, it is ridge
 NOTHING = "nothing to compare with"  # the verdict without ridge, or where dMMSE does not differ from it

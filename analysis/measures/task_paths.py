@@ -12,12 +12,12 @@ from itertools import combinations
 import jax.numpy as jnp
 import numpy as np
 
-from analysis.loaded_run import LoadedRun
-from families.diversity import make_eval_set, pool_of, predictions_of
-from families.experiment import task_key
-from src.checks import require, same_shape
-from src.prng import Purpose
-from src.sequences import sequences_with
+from icl_lab.analysis.loaded_run import LoadedRun
+from icl_lab.families.diversity.task import make_eval_set, pool_of, predictions_of
+from icl_lab.families.experiment import task_key
+from icl_lab.src.checks import require, same_shape
+from icl_lab.src.prng import Purpose
+from icl_lab.src.sequences import sequences_with
 
 POINTS, PAIRS, SEQUENCES = 11, 24, 64  # of a path; paths; sequences for each point of one
 

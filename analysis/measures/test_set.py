@@ -17,15 +17,15 @@ import numpy as np
 from jax import Array
 from jax.tree_util import Partial
 
-from analysis.compared_run import ComparedRun
-from baselines.gradient_descent import Predictor, context_losses
-from baselines.linear_mmse import bayes_penalty, ridge
-from baselines.opponents import OPPONENTS
-from families.regression import make_test_batch
-from src import registries
-from src.batch import Batch
-from src.checks import ConfigError, same_shape
-from src.data_config import DataConfig
+from icl_lab.analysis.compared_run import ComparedRun
+from icl_lab.baselines.gradient_descent import Predictor, context_losses
+from icl_lab.baselines.linear_mmse import bayes_penalty, ridge
+from icl_lab.baselines.opponents import OPPONENTS
+from icl_lab.families.regression.task import make_test_batch
+from icl_lab.src import registries
+from icl_lab.src.batch import Batch
+from icl_lab.src.checks import ConfigError, same_shape
+from icl_lab.src.data_config import DataConfig
 
 
 def zero(batch: Batch) -> Array:
@@ -59,7 +59,7 @@ def fitted_gd_plus_plus_of(loaded: ComparedRun) -> Partial | None:
         return None
     if steps > MOST_RATES and not model.recurrent:
         return None
-    from baselines.gd_plus_plus_fit import fitted_gd_plus_plus  # brings SciPy, which most runs do without
+    from icl_lab.baselines.gd_plus_plus_fit import fitted_gd_plus_plus  # brings SciPy, which most runs do without
 
     return fitted_gd_plus_plus(data, steps, model.recurrent, loaded.config.data_seed)
 

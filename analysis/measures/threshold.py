@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from src.statistics import mean_and_interval
+from icl_lab.src.statistics import mean_and_interval
 
 TIE = 1e-6  # of log(large / small): rounding in float32, which is no change
 

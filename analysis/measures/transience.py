@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from src.statistics import mean_and_interval
+from icl_lab.src.statistics import mean_and_interval
 
 ON_DMMSE, ON_RIDGE = 0.1, 0.25  # of the distance between ridge and dMMSE: a model within it is on one of them
 

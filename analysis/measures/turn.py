@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from analysis.compared_run import ComparedRun
-from analysis.measures.algorithm_distance import FINAL, over_training
-from src.checks import same_shape
+from icl_lab.analysis.compared_run import ComparedRun
+from icl_lab.analysis.measures.algorithm_distance import FINAL, over_training
+from icl_lab.src.checks import same_shape
 
 
 class Turn(NamedTuple):

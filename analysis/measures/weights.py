@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from analysis.compared_run import ComparedRun
-from baselines.construction import gd_params
-from src.attn import merged_of
-from src.checks import ConfigError
-from store import layout
-from store.atomic import write_npz
+from icl_lab.analysis.compared_run import ComparedRun
+from icl_lab.baselines.construction import gd_params
+from icl_lab.src.attn import merged_of
+from icl_lab.src.checks import ConfigError
+from icl_lab.store import layout
+from icl_lab.store.atomic import write_npz
 
 SMALLEST_SCALE = 1e-6  # below it there is no scale to move
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from plots import style
-from plots.sweep_figures import grouping, panels
-from plots.sweep_figures.grouping import Line
-from plots.sweep_figures.panels import DESCENT, INK, MODEL, Drawn, Looks, Panel
-from plots.sweep_figures.points import Point, Series, points, records
-from plots.sweep_figures.table import ALPHAS, COMPARATORS, TASKS
+from icl_lab.plots import style
+from icl_lab.plots.sweep_figures import grouping, panels
+from icl_lab.plots.sweep_figures.grouping import Line
+from icl_lab.plots.sweep_figures.panels import DESCENT, INK, MODEL, Drawn, Looks, Panel
+from icl_lab.plots.sweep_figures.points import Point, Series, points, records
+from icl_lab.plots.sweep_figures.table import ALPHAS, COMPARATORS, TASKS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plots import style
-from plots.sweep_figures import grouping, panels
-from plots.sweep_figures.grouping import Line
-from plots.sweep_figures.panels import DESCENT, MODEL, Drawn, Looks
-from plots.sweep_figures.points import Series, points, records
-from plots.sweep_figures.table import TASKS
+from icl_lab.plots import style
+from icl_lab.plots.sweep_figures import grouping, panels
+from icl_lab.plots.sweep_figures.grouping import Line
+from icl_lab.plots.sweep_figures.panels import DESCENT, MODEL, Drawn, Looks
+from icl_lab.plots.sweep_figures.points import Series, points, records
+from icl_lab.plots.sweep_figures.table import TASKS
 
 if TYPE_CHECKING:
     import pandas as pd

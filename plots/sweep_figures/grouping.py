@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from src.registries import BY_DIFFICULTY, ORDERINGS, WITHOUT_SIGMA
+from icl_lab.src.registries import BY_DIFFICULTY, ORDERINGS, WITHOUT_SIGMA
 
 if TYPE_CHECKING:
     import pandas as pd

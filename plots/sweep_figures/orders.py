@@ -10,13 +10,13 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from configs.regression import ALIGNED, GAIN
-from plots import style
-from plots.sweep_figures import grouping, panels
-from plots.sweep_figures.grouping import ordered
-from plots.sweep_figures.panels import DESCENT, INK, MODEL, Drawn, Looks, Panel
-from plots.sweep_figures.points import Point, Series, points, records
-from plots.sweep_figures.table import TASKS
+from icl_lab.families.regression.config import ALIGNED, GAIN
+from icl_lab.plots import style
+from icl_lab.plots.sweep_figures import grouping, panels
+from icl_lab.plots.sweep_figures.grouping import ordered
+from icl_lab.plots.sweep_figures.panels import DESCENT, INK, MODEL, Drawn, Looks, Panel
+from icl_lab.plots.sweep_figures.points import Point, Series, points, records
+from icl_lab.plots.sweep_figures.table import TASKS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from plots import style
-from plots.sweep_figures import grouping, points
-from plots.sweep_figures.grouping import Line
-from plots.sweep_figures.points import Point, Series
+from icl_lab.plots import style
+from icl_lab.plots.sweep_figures import grouping, points
+from icl_lab.plots.sweep_figures.grouping import Line
+from icl_lab.plots.sweep_figures.points import Point, Series
 
 if TYPE_CHECKING:
     import pandas as pd

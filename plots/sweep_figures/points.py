@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from configs.regression import RegressionConfig
-from plots.sweep_figures.grouping import Settings
-from src.statistics import mean_and_interval
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.plots.sweep_figures.grouping import Settings
+from icl_lab.src.statistics import mean_and_interval
 
 if TYPE_CHECKING:
     import pandas as pd

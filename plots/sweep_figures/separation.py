@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from plots import style
-from plots.sweep_figures import grouping, panels
-from plots.sweep_figures.grouping import Line
-from plots.sweep_figures.panels import DESCENT, INK, MODEL, Drawn, Looks, Part
-from plots.sweep_figures.points import Point, Series, points, records
-from plots.sweep_figures.table import DETECTORS, TASKS
-from src.registries import BY_DIFFICULTY
+from icl_lab.plots import style
+from icl_lab.plots.sweep_figures import grouping, panels
+from icl_lab.plots.sweep_figures.grouping import Line
+from icl_lab.plots.sweep_figures.panels import DESCENT, INK, MODEL, Drawn, Looks, Part
+from icl_lab.plots.sweep_figures.points import Point, Series, points, records
+from icl_lab.plots.sweep_figures.table import DETECTORS, TASKS
+from icl_lab.src.registries import BY_DIFFICULTY
 
 if TYPE_CHECKING:
     import pandas as pd

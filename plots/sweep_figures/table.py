@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from configs.columns import has_trained
-from plots.sweep_figures import grouping
-from plots.sweep_figures.points import PLANNED
-from store.readers import StoreError, read_csv
+from icl_lab.lab.configs.columns import has_trained
+from icl_lab.plots.sweep_figures import grouping
+from icl_lab.plots.sweep_figures.points import PLANNED
+from icl_lab.store.readers import StoreError, read_csv
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from configs import columns
-from configs.family import Family
-from configs.registry import named
-from scripts.reference_page import files
-from scripts.reference_page.markdown import code, codes, of_family, table
-from src.registries import FAMILIES
+from icl_lab.lab.configs import columns
+from icl_lab.lab.configs.family import Family
+from icl_lab.lab.configs.registry import named
+from icl_lab.scripts.reference_page import files
+from icl_lab.scripts.reference_page.markdown import code, codes, of_family, table
+from icl_lab.src.registries import FAMILIES
 
 FILES = """## Files of a run directory
 

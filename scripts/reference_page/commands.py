@@ -11,15 +11,15 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-import cli
-from configs.registry import family_of_model
-from scripts.reference_page.markdown import code, codes, of_family, table
-from src.registries import FAMILIES
+from icl_lab.lab import cli
+from icl_lab.lab.configs.registry import family_of_model
+from icl_lab.scripts.reference_page.markdown import code, codes, of_family, table
+from icl_lab.src.registries import FAMILIES
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 COMMAND = 'if __name__ == "__main__":'
 UNTYPED = (
-    "executors.worker",
+    "lab.executors.worker",
     "benchmarks.compiling",
     "benchmarks.plain_loop",
     "benchmarks.processes",

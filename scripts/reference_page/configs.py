@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
-from configs.config_help import fields, in_words
-from configs.family import Family, Preset
-from configs.keys import RENAMED, TODAYS, find_key, leaves
-from configs.overrides import resolve, value_at
-from configs.presets import preset
-from configs.registry import named
-from configs.run import fields_of
-from scripts.reference_page.markdown import code, of_family, table
-from src.registries import FAMILIES
+from icl_lab.lab.configs.config_help import fields, in_words
+from icl_lab.lab.configs.family import Family, Preset
+from icl_lab.lab.configs.keys import RENAMED, TODAYS, find_key, leaves
+from icl_lab.lab.configs.overrides import resolve, value_at
+from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.registry import named
+from icl_lab.lab.configs.run import fields_of
+from icl_lab.scripts.reference_page.markdown import code, of_family, table
+from icl_lab.src.registries import FAMILIES
 
 DEEPEST = 32  # layers up to which values that follow the depth are looked at
 FIELDS = """## Config fields

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from store import layout
+from icl_lab.store import layout
 
 
 class File(NamedTuple):

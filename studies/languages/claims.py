@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from studies.claim import OURS, UNBOUNDED, Claim, Earlier
-from studies.languages import measures
-from studies.languages.runs import CODES, NEGATIVES, NUMBERS, PAIRS
+from icl_lab.studies.claim import OURS, UNBOUNDED, Claim, Earlier
+from icl_lab.studies.languages import measures
+from icl_lab.studies.languages.runs import CODES, NEGATIVES, NUMBERS, PAIRS
 
 PROTOTYPE, CHOSEN = "prototype", "ours"
 BY_US: dict[str, Any] = {"about": "ours", "paper": OURS}

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from store import layout
-from store.readers import read_npz
-from store.rundir import read_config, read_metrics
-from studies.curve_rows import Series
-from studies.dot_figure import Numbers
-from studies.languages.measures import value
-from studies.runs import summary_part
+from icl_lab.store import layout
+from icl_lab.store.readers import read_npz
+from icl_lab.store.rundir import read_config, read_metrics
+from icl_lab.studies.curve_rows import Series
+from icl_lab.studies.dot_figure import Numbers
+from icl_lab.studies.languages.measures import value
+from icl_lab.studies.runs import summary_part
 
 Curves = Callable[[Path, str], Series]
 NO_CONTEXT, RIDGE, TRAINED = "linear, no context", "ridge", "trained model"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from studies.dot_figure import Dots
-from studies.figure import AnyFigure, Figure
-from studies.languages import curves
-from studies.languages.runs import CODES as CODES_OF_GRID
-from studies.languages.runs import PAIRS
-from studies.matrix_figure import Matrix
+from icl_lab.studies.dot_figure import Dots
+from icl_lab.studies.figure import AnyFigure, Figure
+from icl_lab.studies.languages import curves
+from icl_lab.studies.languages.runs import CODES as CODES_OF_GRID
+from icl_lab.studies.languages.runs import PAIRS
+from icl_lab.studies.matrix_figure import Matrix
 
 STEP, LANGUAGES = "training step", "languages trained on, M"
 FLAWS = {

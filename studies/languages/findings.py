@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from studies.findings import Finding, Statement
+from icl_lab.studies.findings import Finding, Statement
 
 FINDINGS: tuple[Finding, ...] = (
     Finding(

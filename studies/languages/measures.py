@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from store import layout
-from store.readers import read_npz
-from studies.runs import summary_part
+from icl_lab.store import layout
+from icl_lab.store.readers import read_npz
+from icl_lab.studies.runs import summary_part
 
 Measure = Callable[..., float]
 OfSeed = Sequence[Path]
@@ -100,11 +100,11 @@ def opponent(negatives: str, name: str, what: str) -> Measure:
 @lru_cache(maxsize=64)
 def _table(negatives: str, pool_seed: int) -> dict[str, float]:
     """Losses and accuracies of opponents on unseen strings: whitened one-hot PCA-16, N = 10."""
-    from analysis.measures.test_set import mean_and_error
-    from configs.overrides import resolve, set_values
-    from configs.presets import preset
-    from families.language_opponents import fitted_opponents
-    from families.languages import codes_of, half_mean_square, make_test_sets, predictions_of, rights
+    from icl_lab.analysis.measures.test_set import mean_and_error
+    from icl_lab.families.languages.baselines import fitted_opponents
+    from icl_lab.families.languages.task import codes_of, half_mean_square, make_test_sets, predictions_of, rights
+    from icl_lab.lab.configs.overrides import resolve, set_values
+    from icl_lab.lab.configs.presets import preset
 
     wanted = preset("languages")
     set_values(wanted, {"negatives": negatives, "pool_seed": pool_seed, "test_tasks": TABLE_TASKS})

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from configs.languages import MODELS
-from studies.runs import FEW_SEEDS, MANY_SEEDS, SOME_SEEDS, Runs
+from icl_lab.families.languages.config import MODELS
+from icl_lab.studies.runs import FEW_SEEDS, MANY_SEEDS, SOME_SEEDS, Runs
 
 PUBLISHED: dict[str, Any] = dict(MODELS["languages"]["published"].values)
 CODES = ("one_hot", "bigrams", "raw_index")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from studies.languages.claims import CLAIMS
-from studies.languages.figures import FIGURES
-from studies.languages.findings import FINDINGS
-from studies.languages.remarks import REMARKS
-from studies.languages.runs import RUNS
-from studies.study import Study
+from icl_lab.studies.languages.claims import CLAIMS
+from icl_lab.studies.languages.figures import FIGURES
+from icl_lab.studies.languages.findings import FINDINGS
+from icl_lab.studies.languages.remarks import REMARKS
+from icl_lab.studies.languages.runs import RUNS
+from icl_lab.studies.study import Study
 
 STUDY = Study("languages", RUNS, CLAIMS, FIGURES, REMARKS, findings=FINDINGS)

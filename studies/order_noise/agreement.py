@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from configs.columns import has_trained
-from src import intervals
-from src.statistics import MARGIN
-from store.readers import read_csv
-from studies.contrast import Cells, Contrast, change_by_seed
+from icl_lab.lab.configs.columns import has_trained
+from icl_lab.src import intervals
+from icl_lab.src.statistics import MARGIN
+from icl_lab.store.readers import read_csv
+from icl_lab.studies.contrast import Cells, Contrast, change_by_seed
 
 if TYPE_CHECKING:
     import pandas as pd

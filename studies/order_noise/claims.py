@@ -6,10 +6,10 @@ A layer that knows positions takes a step size c_k for each, the least-squares f
 
 from __future__ import annotations
 
-from studies.claim import OURS, Claim
-from studies.order_noise import step_sizes
-from studies.order_noise.runs import SORTED
-from studies.runs import has_trained
+from icl_lab.studies.claim import OURS, Claim
+from icl_lab.studies.order_noise import step_sizes
+from icl_lab.studies.order_noise.runs import SORTED
+from icl_lab.studies.runs import has_trained
 
 SHORT = {"easy2hard": "easy first", "hard2easy": "hard first", "smallnorm2largenorm": "small norms first"}
 

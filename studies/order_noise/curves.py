@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from studies.curve_rows import Series
-from studies.figure import Figure
-from studies.order_noise.runs import SORTED
-from studies.order_noise.step_sizes import steps_of
-from studies.runs import has_trained
+from icl_lab.studies.curve_rows import Series
+from icl_lab.studies.figure import Figure
+from icl_lab.studies.order_noise.runs import SORTED
+from icl_lab.studies.order_noise.step_sizes import steps_of
+from icl_lab.studies.runs import has_trained
 
 READINGS = {"Best by position": "predicted", "From predictions": "regressed", "From derivatives": "differentiated"}
 

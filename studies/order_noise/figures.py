@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from configs.columns import has_trained
-from studies.order_noise.agreement import AGREEMENT
-from studies.order_noise.table import CELLS, CONTRASTS_OF
+from icl_lab.lab.configs.columns import has_trained
+from icl_lab.studies.order_noise.agreement import AGREEMENT
+from icl_lab.studies.order_noise.table import CELLS, CONTRASTS_OF
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,9 +69,9 @@ def _mixed_at_random(table: pd.DataFrame) -> pd.Series:
 
 def draw(folder: Path) -> None:
     """Draws them from the tables there."""
-    from plots import fig_templates
-    from plots.effects import draw_effects
-    from plots.predictions import draw_predictions
+    from icl_lab.plots import fig_templates
+    from icl_lab.plots.effects import draw_effects
+    from icl_lab.plots.predictions import draw_predictions
 
     fig_templates.draw_sweep(folder / CELLS, folder, SHOWN)
     draw_effects(folder / CONTRASTS_OF, folder)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from src.config import PLACEMENTS
-from studies.contrast import CLEAN, Condition, Context, Contrast, Ratio
-from studies.order_noise.runs import MODELS, NOISE, RATE, RATES, SORTED
+from icl_lab.src.config import PLACEMENTS
+from icl_lab.studies.contrast import CLEAN, Condition, Context, Contrast, Ratio
+from icl_lab.studies.order_noise.runs import MODELS, NOISE, RATE, RATES, SORTED
 
 # column of the table -> the comparator's name, which says what it knows
 COMPARATORS = {

@@ -8,24 +8,24 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from configs.regression import ALIGNED, GAIN
-from store.readers import read_json
-from studies.contrast import by_name, change_of, results
-from studies.findings import WrittenFinding, image, numbered, value
-from studies.ledger import known, rows_of
-from studies.order_noise.agreement import MARGIN_WORDS, VERDICTS, agreement, predicts_a_change
-from studies.order_noise.claims import SHORT
-from studies.order_noise.curves import RUN_FIGURES
-from studies.order_noise.figures import FIGURES
-from studies.order_noise.findings import FINDINGS, TOO_FEW, stated
-from studies.order_noise.findings.order import stuck_in_words
-from studies.order_noise.findings.wording import Rows
-from studies.order_noise.measures import BY_SCORE, COMPARATORS, CONTRASTS, COPYING
-from studies.order_noise.plateaus import plateaus, rejudged
-from studies.order_noise.predictions import FOLDER
-from studies.order_noise.runs import MODELS, NOISE, RATES
-from studies.order_noise.table import PROVENANCE, number_planned, predictions_of, read_cells
-from studies.study import load
+from icl_lab.families.regression.config import ALIGNED, GAIN
+from icl_lab.store.readers import read_json
+from icl_lab.studies.contrast import by_name, change_of, results
+from icl_lab.studies.findings import WrittenFinding, image, numbered, value
+from icl_lab.studies.ledger import known, rows_of
+from icl_lab.studies.order_noise.agreement import MARGIN_WORDS, VERDICTS, agreement, predicts_a_change
+from icl_lab.studies.order_noise.claims import SHORT
+from icl_lab.studies.order_noise.curves import RUN_FIGURES
+from icl_lab.studies.order_noise.figures import FIGURES
+from icl_lab.studies.order_noise.findings import FINDINGS, TOO_FEW, stated
+from icl_lab.studies.order_noise.findings.order import stuck_in_words
+from icl_lab.studies.order_noise.findings.wording import Rows
+from icl_lab.studies.order_noise.measures import BY_SCORE, COMPARATORS, CONTRASTS, COPYING
+from icl_lab.studies.order_noise.plateaus import plateaus, rejudged
+from icl_lab.studies.order_noise.predictions import FOLDER
+from icl_lab.studies.order_noise.runs import MODELS, NOISE, RATES
+from icl_lab.studies.order_noise.table import PROVENANCE, number_planned, predictions_of, read_cells
+from icl_lab.studies.study import load
 
 if TYPE_CHECKING:
     import pandas as pd

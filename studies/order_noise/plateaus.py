@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from configs.columns import has_trained
-from configs.regression import ALIGNED
-from src import intervals, statistics
-from studies.contrast import by_name, context_of, results
-from studies.order_noise.measures import CONTRASTS
+from icl_lab.families.regression.config import ALIGNED
+from icl_lab.lab.configs.columns import has_trained
+from icl_lab.src import intervals, statistics
+from icl_lab.studies.contrast import by_name, context_of, results
+from icl_lab.studies.order_noise.measures import CONTRASTS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -21,24 +21,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import cli
-from flag_types import Whole
-from src.checks import ConfigError, require
-from src.config import PLACEMENTS
-from src.data_config import DataConfig
-from src.registries import ORDERINGS
-from store import outputs
-from store.atomic import csv_bytes
-from store.places import out_folder
-from store.readers import StoreError
-from studies.contrast import CLEAN, Condition, Context, Contrast, Ratio
-from studies.ledger import WRITER
-from studies.order_noise.measures import CONTRASTS
-from studies.order_noise.runs import NOISE, RATE, SIGMA
+from icl_lab.lab import cli
+from icl_lab.lab.flag_types import Whole
+from icl_lab.src.checks import ConfigError, require
+from icl_lab.src.config import PLACEMENTS
+from icl_lab.src.data_config import DataConfig
+from icl_lab.src.registries import ORDERINGS
+from icl_lab.store import outputs
+from icl_lab.store.atomic import csv_bytes
+from icl_lab.store.places import out_folder
+from icl_lab.store.readers import StoreError
+from icl_lab.studies.contrast import CLEAN, Condition, Context, Contrast, Ratio
+from icl_lab.studies.ledger import WRITER
+from icl_lab.studies.order_noise.measures import CONTRASTS
+from icl_lab.studies.order_noise.runs import NOISE, RATE, SIGMA
 
 if TYPE_CHECKING:
-    from baselines.position_weighted import Moments
-    from src.config import ContextConfig
+    from icl_lab.baselines.position_weighted import Moments
+    from icl_lab.src.config import ContextConfig
 
 PREDICTIONS, STEPS = "predictions.csv", "predicted_steps.csv"
 TABLES = {
@@ -126,9 +126,9 @@ class Predictions:
     def _drawn(self, config: ContextConfig, tested: bool) -> Moments:
         import jax
 
-        from baselines.position_weighted import Moments, query_averaged_moments
-        from curricula.context import draw_contexts
-        from src.prng import Purpose, key, purpose_key
+        from icl_lab.baselines.position_weighted import Moments, query_averaged_moments
+        from icl_lab.src.context import draw_contexts
+        from icl_lab.src.prng import Purpose, key, purpose_key
 
         data, parts = DataConfig(), []
         of_queries = data.input_variance * np.eye(data.dim)
@@ -140,7 +140,7 @@ class Predictions:
 
     def step_sizes(self, model: str, train: Context) -> np.ndarray:
         """The step sizes [1 + SETS, N] that a model is predicted to take, trained on such contexts."""
-        from baselines.position_weighted import fit_step_sizes
+        from icl_lab.baselines.position_weighted import fit_step_sizes
 
         moments = self.moments(train, tested=False)
         if model == BY_POSITION and not _config(train).exchangeable:
@@ -153,7 +153,7 @@ class Predictions:
 
         Gradient descent's is that of the one step size which is best on clean contexts or on the tested ones.
         """
-        from baselines.position_weighted import expected_loss
+        from icl_lab.baselines.position_weighted import expected_loss
 
         if isinstance(side, Ratio):
             ratio: np.ndarray = self.value(side.of) / self.value(side.over)
@@ -177,7 +177,7 @@ class Predictions:
 
 
 def _config(context: Context) -> ContextConfig:
-    from src.config import ContextConfig
+    from icl_lab.src.config import ContextConfig
 
     by = context.difficulty or ("gd_error" if context.noise_mode == "clean" else "residual")
     sigma = SIGMA if context.noise_mode != "clean" else 0.0

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from src.config import PLACEMENTS
-from src.registries import ORDERINGS
-from studies.runs import Runs
-from sweeps.grid import Grid
+from icl_lab.src.config import PLACEMENTS
+from icl_lab.src.registries import ORDERINGS
+from icl_lab.studies.runs import Runs
+from icl_lab.sweeps.grid import Grid
 
 MODELS = ("lsa1", "lsa1_pe", "twolayer")
 SEEDS = {"quick": (5, 6), "full": (5, 6, 7, 8, 9)}  # by profile; the questions were formulated on seeds 0 to 4

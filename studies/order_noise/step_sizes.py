@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from analysis.loaded_run import load_run
-from analysis.measures.position_steps import position_steps
-from store import layout
-from store.readers import expecting, read_json
-from studies.runs import summary_part
+from icl_lab.analysis.loaded_run import load_run
+from icl_lab.analysis.measures.position_steps import position_steps
+from icl_lab.store import layout
+from icl_lab.store.readers import expecting, read_json
+from icl_lab.studies.runs import summary_part
 
 Measure = Callable[[Path], float]
 

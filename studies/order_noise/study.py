@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from configs.columns import has_trained
-from studies.contrast import Cells, by_name, change_by_seed, results
-from studies.order_noise import figures, page, predictions, table
-from studies.order_noise.agreement import AGREEMENT
-from studies.order_noise.claims import CLAIMS
-from studies.order_noise.curves import RUN_FIGURES
-from studies.order_noise.findings import FINDINGS, stated
-from studies.order_noise.measures import CONTRASTS
-from studies.order_noise.plateaus import PLATEAUS
-from studies.order_noise.remarks import REMARKS
-from studies.order_noise.runs import RUNS, SEEDS, grids
-from studies.study import Conditions, Study
+from icl_lab.lab.configs.columns import has_trained
+from icl_lab.studies.contrast import Cells, by_name, change_by_seed, results
+from icl_lab.studies.order_noise import figures, page, predictions, table
+from icl_lab.studies.order_noise.agreement import AGREEMENT
+from icl_lab.studies.order_noise.claims import CLAIMS
+from icl_lab.studies.order_noise.curves import RUN_FIGURES
+from icl_lab.studies.order_noise.findings import FINDINGS, stated
+from icl_lab.studies.order_noise.measures import CONTRASTS
+from icl_lab.studies.order_noise.plateaus import PLATEAUS
+from icl_lab.studies.order_noise.remarks import REMARKS
+from icl_lab.studies.order_noise.runs import RUNS, SEEDS, grids
+from icl_lab.studies.study import Conditions, Study
 
 
 def write(source: Path, runs_dir: Path, folder: Path, seeds: Sequence[int]) -> None:

@@ -8,17 +8,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from store import outputs, rundir
-from store.atomic import csv_bytes, json_bytes
-from store.readers import read_csv
-from studies.contrast import results
-from studies.ledger import WRITER
-from studies.order_noise.agreement import AGREEMENT, agreement
-from studies.order_noise.measures import CONTRASTS
-from studies.order_noise.plateaus import PLATEAUS, plateaus
-from studies.order_noise.predictions import FOLDER, PREDICTIONS
-from studies.order_noise.runs import grids
-from sweeps.plan import plan
+from icl_lab.store import outputs, rundir
+from icl_lab.store.atomic import csv_bytes, json_bytes
+from icl_lab.store.readers import read_csv
+from icl_lab.studies.contrast import results
+from icl_lab.studies.ledger import WRITER
+from icl_lab.studies.order_noise.agreement import AGREEMENT, agreement
+from icl_lab.studies.order_noise.measures import CONTRASTS
+from icl_lab.studies.order_noise.plateaus import PLATEAUS, plateaus
+from icl_lab.studies.order_noise.predictions import FOLDER, PREDICTIONS
+from icl_lab.studies.order_noise.runs import grids
+from icl_lab.sweeps.plan import plan
 
 if TYPE_CHECKING:
     import pandas as pd

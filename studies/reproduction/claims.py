@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from studies import algorithm_distances as distances
-from studies.claim import OURS as LABORATORY
-from studies.claim import UNBOUNDED, Claim, Earlier, around, was
-from studies.reproduction.measures import algorithms, depth, over_training, rolled, sines, trained
-from studies.runs import has_trained
+from icl_lab.studies import algorithm_distances as distances
+from icl_lab.studies.claim import OURS as LABORATORY
+from icl_lab.studies.claim import UNBOUNDED, Claim, Earlier, around, was
+from icl_lab.studies.reproduction.measures import algorithms, depth, over_training, rolled, sines, trained
+from icl_lab.studies.runs import has_trained
 
 DERIVED, PLOT, TEXT, OURS = "derived", "plot reading", "text", "ours"
 COSINE: dict[str, Any] = {"scale": "fisher"}

@@ -12,19 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from analysis.measures import shifts
-from analysis.measures.interpolation import interpolated
-from analysis.measures.sine_functions import functions
-from analysis.measures.weights import products, rescale
-from baselines import spectrum
-from baselines.construction import gd_params
-from baselines.gradient_descent import Predictor
-from families.regression import gd_steps
-from src.data_config import DataConfig
-from store.rundir import read_metrics
-from studies import algorithm_distances as distances
-from studies.curve_rows import Series, Values
-from studies.reproduction.measures import algorithms, depth, over_training, rolled, sines, trained
+from icl_lab.analysis.measures import shifts
+from icl_lab.analysis.measures.interpolation import interpolated
+from icl_lab.analysis.measures.sine_functions import functions
+from icl_lab.analysis.measures.weights import products, rescale
+from icl_lab.baselines import spectrum
+from icl_lab.baselines.construction import gd_params
+from icl_lab.baselines.gradient_descent import Predictor
+from icl_lab.families.regression.task import gd_steps
+from icl_lab.src.data_config import DataConfig
+from icl_lab.store.rundir import read_metrics
+from icl_lab.studies import algorithm_distances as distances
+from icl_lab.studies.curve_rows import Series, Values
+from icl_lab.studies.reproduction.measures import algorithms, depth, over_training, rolled, sines, trained
 
 TF, GD, GDPP, HALFWAY, CONTROL = "Trained Transformer", "Gradient descent", "GD++", "Interpolated", "Control"
 OWN_STEPS, BEST_GDPP, PAPER_GDPP = "GD, per-step sizes", "GD++, best", "GD++, the paper's"

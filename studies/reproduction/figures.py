@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from plots.distances_over_seeds import draw_matrices, draw_over_training
-from studies import algorithm_distances as distances
-from studies.distance_figure import Distances
-from studies.figure import AnyFigure, Figure, HeatMaps
-from studies.reproduction import curves
+from icl_lab.plots.distances_over_seeds import draw_matrices, draw_over_training
+from icl_lab.studies import algorithm_distances as distances
+from icl_lab.studies.distance_figure import Distances
+from icl_lab.studies.figure import AnyFigure, Figure, HeatMaps
+from icl_lab.studies.reproduction import curves
 
 DEPTHS = (  # the runs of each, in words, and the profile that trains them
     ("one_layer", "One layer", "quick"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from studies.findings import Finding, Statement
+from icl_lab.studies.findings import Finding, Statement
 
 PAIRS = 10  # N of the interleaved runs
 

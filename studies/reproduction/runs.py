@@ -6,7 +6,7 @@ tied phase five, of five layers, which take thirteen minutes, three.
 
 from __future__ import annotations
 
-from studies.runs import FEW_SEEDS, MANY_SEEDS, SOME_SEEDS, Runs
+from icl_lab.studies.runs import FEW_SEEDS, MANY_SEEDS, SOME_SEEDS, Runs
 
 # a batch in sixteen parts, whose activations stay in the cache: two thirds of the time
 SINE_PAPER = {"lr": 3e-4, "batch_size": 2048, "micro_batches": 16, "steps": 50_000}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from studies.reproduction.claims import CLAIMS
-from studies.reproduction.figures import FIGURES
-from studies.reproduction.findings import FINDINGS
-from studies.reproduction.remarks import REMARKS
-from studies.reproduction.runs import RUNS
-from studies.study import Study
+from icl_lab.studies.reproduction.claims import CLAIMS
+from icl_lab.studies.reproduction.figures import FIGURES
+from icl_lab.studies.reproduction.findings import FINDINGS
+from icl_lab.studies.reproduction.remarks import REMARKS
+from icl_lab.studies.reproduction.runs import RUNS
+from icl_lab.studies.study import Study
 
 STUDY = Study("reproduction", RUNS, CLAIMS, FIGURES, REMARKS, findings=FINDINGS)

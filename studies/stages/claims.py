@@ -21,8 +21,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from studies.claim import CARROLL, OURS, UNBOUNDED, Claim, Earlier
-from studies.stages import measures, published
+from icl_lab.studies.claim import CARROLL, OURS, UNBOUNDED, Claim, Earlier
+from icl_lab.studies.stages import measures, published
 
 HOOGLAND = "Hoogland et al. 2024, arXiv 2402.02364"
 DERIVED, TEXT, CHOSEN = "derived", "text", "ours"

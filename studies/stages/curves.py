@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from analysis.measures.development.trajectory import TRAJECTORY, WALK
-from store import layout
-from store.readers import read_csv
-from store.rundir import read_config
-from studies.curve_rows import Row, Series
-from studies.stages import measures
-from studies.stages.measures import facts, healthy, late_llc, table
-from studies.stages.published import LLC as PAPERS_LLC
-from studies.task_diversity.measures import gain
+from icl_lab.analysis.measures.development.trajectory import TRAJECTORY, WALK
+from icl_lab.store import layout
+from icl_lab.store.readers import read_csv
+from icl_lab.store.rundir import read_config
+from icl_lab.studies.curve_rows import Row, Series
+from icl_lab.studies.stages import measures
+from icl_lab.studies.stages.measures import facts, healthy, late_llc, table
+from icl_lab.studies.stages.published import LLC as PAPERS_LLC
+from icl_lab.studies.task_diversity.measures import gain
 
 Curves = Callable[[Path, str], Series]
 PAPERS = "Hoogland et al., five seeds"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from studies.figure import AnyFigure, Figure, Plane, of_first_seed
-from studies.stage_figure import Stages
-from studies.stages import curves
+from icl_lab.studies.figure import AnyFigure, Figure, Plane, of_first_seed
+from icl_lab.studies.stage_figure import Stages
+from icl_lab.studies.stages import curves
 
 STEP, SHARE, LLC = "training step, from 1", "share of the schedule", "LLC"
 NARROW = {"narrow_one_task": "M = 1", "narrow_one_task_again": "M = 1, other data", "narrow_two_tasks": "M = 2"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import exp2
 
-from studies.findings import Finding, Statement
+from icl_lab.studies.findings import Finding, Statement
 
 FINDINGS: tuple[Finding, ...] = (
     Finding(

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analysis.measures.development.develop import rescaled_settings
-from analysis.measures.development.stages import LEAST
-from analysis.measures.llc_health import HEALTHY
-from analysis.measures.llc_run import estimate_run
-from analysis.measures.llc_settings import Settings
-from store import layout
-from store.lock import locked
-from store.readers import read_csv, read_json
-from store.rundir import read_config, read_metrics
+from icl_lab.analysis.measures.development.develop import rescaled_settings
+from icl_lab.analysis.measures.development.stages import LEAST
+from icl_lab.analysis.measures.llc_health import HEALTHY
+from icl_lab.analysis.measures.llc_run import estimate_run
+from icl_lab.analysis.measures.llc_settings import Settings
+from icl_lab.store import layout
+from icl_lab.store.lock import locked
+from icl_lab.store.readers import read_csv, read_json
+from icl_lab.store.rundir import read_config, read_metrics
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,10 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from analysis.develop import SETTINGS
-from analysis.measures.llc_settings import Settings
-from store.lock import locked
-from studies.runs import FEW_SEEDS, FURTHER_SEEDS, MANY_SEEDS, SOME_SEEDS, Runs
+from icl_lab.analysis.develop import SETTINGS
+from icl_lab.analysis.measures.llc_settings import Settings
+from icl_lab.store.lock import locked
+from icl_lab.studies.runs import FEW_SEEDS, FURTHER_SEEDS, MANY_SEEDS, SOME_SEEDS, Runs
 
 LENGTHS = (70_000, 200_000, 500_000)  # steps of the schedules
 M = (1, 4, 16, 64, math.inf)
@@ -136,8 +136,8 @@ RECIPES: Mapping[str, dict[str, Any]] = {
 
 def _analyse(recipe: Mapping[str, Any], run: Path) -> None:
     """All that claims and figures read of a run, in its analysis/develop/."""
-    from analysis.measures.development.develop import Recipe, develop, is_developed
-    from plots.develop import draw_development
+    from icl_lab.analysis.measures.development.develop import Recipe, develop, is_developed
+    from icl_lab.plots.develop import draw_development
 
     with locked(run, timeout=math.inf):
         if not is_developed(run, Recipe(**recipe)):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from studies.stages.claims import CLAIMS
-from studies.stages.figures import FIGURES
-from studies.stages.findings import FINDINGS
-from studies.stages.remarks import REMARKS
-from studies.stages.runs import ANALYSES, RUNS
-from studies.study import Study
+from icl_lab.studies.stages.claims import CLAIMS
+from icl_lab.studies.stages.figures import FIGURES
+from icl_lab.studies.stages.findings import FINDINGS
+from icl_lab.studies.stages.remarks import REMARKS
+from icl_lab.studies.stages.runs import ANALYSES, RUNS
+from icl_lab.studies.study import Study
 
 STUDY = Study("stages", RUNS, CLAIMS, FIGURES, REMARKS, findings=FINDINGS, analyses=ANALYSES)

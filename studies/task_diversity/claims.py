@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from studies.claim import CARROLL, RAVENTOS, UNBOUNDED, Claim, Earlier, around, was
-from studies.task_diversity import measures
-from studies.task_diversity.measures import INFINITE
+from icl_lab.studies.claim import CARROLL, RAVENTOS, UNBOUNDED, Claim, Earlier, around, was
+from icl_lab.studies.task_diversity import measures
+from icl_lab.studies.task_diversity.measures import INFINITE
 
 DERIVED, TEXT, OURS = "derived", "text", "ours"
 

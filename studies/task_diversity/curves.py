@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from analysis.measures import mode_connectivity, task_paths, trajectory_pca
-from store.rundir import read_metrics
-from studies.curve_rows import ABOVE, BELOW, Curve, Series
-from studies.task_diversity import measures
+from icl_lab.analysis.measures import mode_connectivity, task_paths, trajectory_pca
+from icl_lab.store.rundir import read_metrics
+from icl_lab.studies.curve_rows import ABOVE, BELOW, Curve, Series
+from icl_lab.studies.task_diversity import measures
 
 TF, RIDGE, DMMSE, SMOOTHED = "Trained Transformer", "Ridge", "dMMSE", "Smoothed dMMSE"
 FROM_RIDGE, FROM_DMMSE = "Δ to ridge, fresh tasks", "Δ to dMMSE, tasks of the pool"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from studies.figure import AnyFigure, Figure, Plane, of_first_seed, over_seeds
-from studies.task_diversity import curves
-from studies.task_diversity.measures import INFINITE
+from icl_lab.studies.figure import AnyFigure, Figure, Plane, of_first_seed, over_seeds
+from icl_lab.studies.task_diversity import curves
+from icl_lab.studies.task_diversity.measures import INFINITE
 
 M, STEP, DELTA = "M, tasks in the pool", "training step", "Δ, squared difference / D"
 LOSS = "squared error / D"

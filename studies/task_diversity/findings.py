@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from studies.findings import Finding, Statement
+from icl_lab.studies.findings import Finding, Statement
 
 
 def from_log2(value: float) -> float:

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from analysis.loaded_run import LoadedRun, load_run
-from analysis.measures import mode_connectivity, task_paths, threshold, trajectory_pca, transience
-from baselines.pool_losses import exact_losses, smoothed
-from configs.diversity import DiversityConfig
-from families.diversity import latent_sequences, make_eval_set, predictions_of, root_sequences
-from src.data_config import PoolData
-from store.rundir import read_config, read_metrics
-from studies.runs import summary_part
+from icl_lab.analysis.loaded_run import LoadedRun, load_run
+from icl_lab.analysis.measures import mode_connectivity, task_paths, threshold, trajectory_pca, transience
+from icl_lab.baselines.pool_losses import exact_losses, smoothed
+from icl_lab.families.diversity.config import DiversityConfig
+from icl_lab.families.diversity.task import latent_sequences, make_eval_set, predictions_of, root_sequences
+from icl_lab.src.data_config import PoolData
+from icl_lab.store.rundir import read_config, read_metrics
+from icl_lab.studies.runs import summary_part
 
 INFINITE = float("inf")
 ROOT_SEQUENCES = 512

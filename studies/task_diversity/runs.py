@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from studies.runs import FEW_SEEDS, MANY_SEEDS, SOME_SEEDS, Runs
+from icl_lab.studies.runs import FEW_SEEDS, MANY_SEEDS, SOME_SEEDS, Runs
 
 BUDGET, QUICK_BUDGET = 20_000, 5_000
 GPU_M = (32, 256, 1024, 4096, 16_384, 65_536, math.inf)  # at the papers' size

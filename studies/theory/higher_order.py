@@ -10,16 +10,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from studies import algorithm_distances as between
-from studies.claim import OURS, UNBOUNDED, Claim
-from studies.dot_figure import Dots, Numbers
-from studies.figure import AnyFigure
-from studies.findings import Statement
-from studies.question import Question
-from studies.runs import FURTHER_SEEDS, MANY_SEEDS, Runs
-from studies.theory import measures
-from studies.theory.measures import claim
-from studies.theory.preconditioned import DEEPER
+from icl_lab.studies import algorithm_distances as between
+from icl_lab.studies.claim import OURS, UNBOUNDED, Claim
+from icl_lab.studies.dot_figure import Dots, Numbers
+from icl_lab.studies.figure import AnyFigure
+from icl_lab.studies.findings import Statement
+from icl_lab.studies.question import Question
+from icl_lab.studies.runs import FURTHER_SEEDS, MANY_SEEDS, Runs
+from icl_lab.studies.theory import measures
+from icl_lab.studies.theory.measures import claim
+from icl_lab.studies.theory.preconditioned import DEEPER
 
 FU, PAPER_GD = "Fu et al. 2023, arXiv 2310.17086", "von Oswald et al. 2023, arXiv 2212.07677v2"
 

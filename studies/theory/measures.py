@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from analysis.measures.preconditioner import learnt_preconditioners, relative_distance
-from analysis.measures.shifts import losses_on, model_on
-from analysis.measures.test_set import half_squared_errors
-from analysis.shifts import shifted
-from baselines.preconditioned import preconditioner
-from families.regression import make_test_batch
-from src.covariance import fixed_eigenvalues
-from src.data_config import DataConfig
-from studies.algorithm_distances import compared_run
-from studies.claim import Claim
-from studies.runs import summary_part
+from icl_lab.analysis.measures.preconditioner import learnt_preconditioners, relative_distance
+from icl_lab.analysis.measures.shifts import losses_on, model_on
+from icl_lab.analysis.measures.test_set import half_squared_errors
+from icl_lab.analysis.shifts import shifted
+from icl_lab.baselines.preconditioned import preconditioner
+from icl_lab.families.regression.task import make_test_batch
+from icl_lab.src.covariance import fixed_eigenvalues
+from icl_lab.src.data_config import DataConfig
+from icl_lab.studies.algorithm_distances import compared_run
+from icl_lab.studies.claim import Claim
+from icl_lab.studies.runs import summary_part
 
 Measure = Callable[..., float]
 AHN = "Ahn et al. 2023, arXiv 2306.00297"

@@ -18,16 +18,16 @@ from typing import Any
 
 import numpy as np
 
-from analysis.loaded_run import load_run
-from analysis.measures import dual_modes
-from analysis.measures.dual_modes import BAYES, DMMSE, RIDGE, TF, Compared
-from src.data_config import PoolData
-from studies.claim import Claim
-from studies.curve_rows import Series
-from studies.figure import AnyFigure, Figure
-from studies.findings import Statement
-from studies.question import Question
-from studies.runs import SOME_SEEDS, Runs
+from icl_lab.analysis.loaded_run import load_run
+from icl_lab.analysis.measures import dual_modes
+from icl_lab.analysis.measures.dual_modes import BAYES, DMMSE, RIDGE, TF, Compared
+from icl_lab.src.data_config import PoolData
+from icl_lab.studies.claim import Claim
+from icl_lab.studies.curve_rows import Series
+from icl_lab.studies.figure import AnyFigure, Figure
+from icl_lab.studies.findings import Statement
+from icl_lab.studies.question import Question
+from icl_lab.studies.runs import SOME_SEEDS, Runs
 
 LIN = "Lin and Lee 2024, arXiv 2402.18819"
 PANWAR = "Panwar et al. 2024, arXiv 2306.04891"

@@ -11,14 +11,14 @@ from typing import Any
 import jax
 import numpy as np
 
-from analysis.measures import growth, turn
-from analysis.measures.escape import escape_of
-from configs.regression import RegressionConfig
-from families.regression import evaluation_context
-from src.data_config import DataConfig
-from store.rundir import read_config, read_metrics
-from studies.algorithm_distances import compared_run, cosines
-from studies.curve_rows import ABOVE, Curve, Series
+from icl_lab.analysis.measures import growth, turn
+from icl_lab.analysis.measures.escape import escape_of
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.regression.task import evaluation_context
+from icl_lab.src.data_config import DataConfig
+from icl_lab.store.rundir import read_config, read_metrics
+from icl_lab.studies.algorithm_distances import compared_run, cosines
+from icl_lab.studies.curve_rows import ABOVE, Curve, Series
 
 Measure = Callable[..., float]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from studies.runs import Runs
+from icl_lab.studies.runs import Runs
 
 TEN_SEEDS = tuple(range(10))
 ONE = "lsa1"

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from studies.claim import OURS, UNBOUNDED, Claim
-from studies.dot_figure import Dots
-from studies.figure import AnyFigure, Figure
-from studies.findings import Statement
-from studies.question import Question
-from studies.theory import plateau_measures as measures
-from studies.theory.plateau_runs import CHANGED, FLOOR, RUNS, SIZES
+from icl_lab.studies.claim import OURS, UNBOUNDED, Claim
+from icl_lab.studies.dot_figure import Dots
+from icl_lab.studies.figure import AnyFigure, Figure
+from icl_lab.studies.findings import Statement
+from icl_lab.studies.question import Question
+from icl_lab.studies.theory import plateau_measures as measures
+from icl_lab.studies.theory.plateau_runs import CHANGED, FLOOR, RUNS, SIZES
 
 __all__ = ("CLAIMS", "FIGURES", "QUESTION", "REMARKS", "RUNS")
 

@@ -13,17 +13,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from baselines import preconditioned
-from store.rundir import read_config
-from studies.claim import OURS, Claim
-from studies.curve_rows import Series
-from studies.dot_figure import Dots, Numbers
-from studies.figure import AnyFigure, Figure
-from studies.findings import Statement
-from studies.question import Question
-from studies.runs import FURTHER_SEEDS, MANY_SEEDS, Runs, has_trained
-from studies.theory import measures
-from studies.theory.measures import AHN, claim
+from icl_lab.baselines import preconditioned
+from icl_lab.store.rundir import read_config
+from icl_lab.studies.claim import OURS, Claim
+from icl_lab.studies.curve_rows import Series
+from icl_lab.studies.dot_figure import Dots, Numbers
+from icl_lab.studies.figure import AnyFigure, Figure
+from icl_lab.studies.findings import Statement
+from icl_lab.studies.question import Question
+from icl_lab.studies.runs import FURTHER_SEEDS, MANY_SEEDS, Runs, has_trained
+from icl_lab.studies.theory import measures
+from icl_lab.studies.theory.measures import AHN, claim
 
 ZHANG, MAHANKALI = (
     "Zhang, Frei and Bartlett 2023, arXiv 2306.09927",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from studies.study import Study
-from studies.theory import higher_order, mixtures, plateaus, preconditioned
+from icl_lab.studies.study import Study
+from icl_lab.studies.theory import higher_order, mixtures, plateaus, preconditioned
 
 PARTS = (preconditioned, higher_order, mixtures, plateaus)
 

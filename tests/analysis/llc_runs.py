@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from store import layout
+from icl_lab.store import layout
 from tests.runners.tiny import LSA1, SINE, SINE_SIZES, SIZES, Done, Workshop
 
 KEEPING = "--config.snapshots=true"

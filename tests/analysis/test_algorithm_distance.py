@@ -11,20 +11,20 @@ import pytest
 from jax.tree_util import Partial
 from scipy.stats import sem
 
-from analysis.compared_run import ComparedRun
-from analysis.measures.algorithm_distance import Response, distance, response
-from analysis.measures.algorithms import ALGORITHMS, algorithms_of, own_step_sizes
-from baselines.construction import gd_params
-from baselines.gradient_descent import gd, gd_plus_plus
-from baselines.own_step_sizes import best_step_sizes, guarded, spectrum_of
-from configs.regression import RegressionConfig
-from families.regression import GradientDescent, make_model, step_size_batch
-from src.batch import Batch
-from src.config import ModelConfig
-from src.data_config import DataConfig
-from src.registries import OPPONENTS, Opponent
-from store import layout
-from store.readers import read_json
+from icl_lab.analysis.compared_run import ComparedRun
+from icl_lab.analysis.measures.algorithm_distance import Response, distance, response
+from icl_lab.analysis.measures.algorithms import ALGORITHMS, algorithms_of, own_step_sizes
+from icl_lab.baselines.construction import gd_params
+from icl_lab.baselines.gradient_descent import gd, gd_plus_plus
+from icl_lab.baselines.own_step_sizes import best_step_sizes, guarded, spectrum_of
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.regression.task import GradientDescent, make_model, step_size_batch
+from icl_lab.src.batch import Batch
+from icl_lab.src.config import ModelConfig
+from icl_lab.src.data_config import DataConfig
+from icl_lab.src.registries import OPPONENTS, Opponent
+from icl_lab.store import layout
+from icl_lab.store.readers import read_json
 from tests import reference
 from tests.runners.tiny import LSA1, RECORDED, Workshop, copied
 
@@ -130,7 +130,7 @@ def test_what_has_no_direction_or_no_loss_has_no_distance() -> None:
 def test_what_is_not_defined_says_why(
     model: dict[str, Any], missing: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from analysis.measures import algorithms, over_training
+    from icl_lab.analysis.measures import algorithms, over_training
 
     monkeypatch.setattr(algorithms, "trained_gd_plus_plus", lambda *_: Partial(jnp.zeros_like))
     for module in (algorithms, over_training):

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.compared_run import ComparedRun, load_compared
-from analysis.measures import alignment
-from families.regression import LOGGED
-from src.batch import Batch
-from store import StoreError, layout, readers
-from store.params import NO_PICKLES, write_params
+from icl_lab.analysis.compared_run import ComparedRun, load_compared
+from icl_lab.analysis.measures import alignment
+from icl_lab.families.regression.task import LOGGED
+from icl_lab.src.batch import Batch
+from icl_lab.store import StoreError, layout, readers
+from icl_lab.store.params import NO_PICKLES, write_params
 from tests.doors import snapshot
 from tests.runners.tiny import DIM, Workshop, copied, in_float64, tokens
 

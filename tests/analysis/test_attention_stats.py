@@ -9,16 +9,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from analysis.compared_run import ComparedRun
-from analysis.measures.attention_stats import attention_scores, attention_stats, gd_scores, influence
-from baselines.construction import gd_params
-from configs.regression import RegressionConfig
-from families.regression import GradientDescent, clean_twin, evaluation_context, make_model
-from src.config import ContextConfig, ModelConfig
-from src.data import sample_batch
-from src.data_config import DataConfig
-from src.prng import key
-from store import layout
+from icl_lab.analysis.compared_run import ComparedRun
+from icl_lab.analysis.measures.attention_stats import attention_scores, attention_stats, gd_scores, influence
+from icl_lab.baselines.construction import gd_params
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.regression.task import GradientDescent, clean_twin, evaluation_context, make_model
+from icl_lab.src.config import ContextConfig, ModelConfig
+from icl_lab.src.data import sample_batch
+from icl_lab.src.data_config import DataConfig
+from icl_lab.src.prng import key
+from icl_lab.store import layout
 from tests.runners.tiny import Workshop, copied
 
 NOISE = ContextConfig(noise_mode="random_pairs", noise_p=0.3, noise_placement="mixed")
@@ -62,7 +62,7 @@ def test_the_slope_of_the_attention_is_a_derivative():
     config = RegressionConfig(data=DataConfig(dim=3, num_pairs=4), model=replace(TWOLAYER, init_scale=2.0))
     looked_at = subject(config, seed=1)
     batch = sample_batch(key(2), config.data, 5)
-    from src.data import tokenise
+    from icl_lab.src.data import tokenise
 
     def scaled(layer, pair, factor):
         def patch(name, at, value):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from analysis.measures.attention_summary import batch_mean, head_summary, summarise
+from icl_lab.analysis.measures.attention_summary import batch_mean, head_summary, summarise
 
 MAPS = hnp.arrays(
     np.float32,

@@ -17,13 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ttest_1samp
 
-from analysis.measures import comparators as module
-from analysis.measures.comparators import COMPARATORS, Comparator, half_errors, tuned_gd
-from baselines.gradient_descent import one_step_loss, one_step_size
-from configs.regression import MEASURED as COLUMNS
-from configs.regression import RegressionConfig
-from curricula.context import draw_context
-from families.regression import (
+from icl_lab.analysis.measures import comparators as module
+from icl_lab.analysis.measures.comparators import COMPARATORS, Comparator, half_errors, tuned_gd
+from icl_lab.families.regression.config import MEASURED as COLUMNS
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.regression.task import (
     GradientDescent,
     corrupted_step_size_batch,
     evaluation_context,
@@ -33,10 +31,12 @@ from families.regression import (
     position_steps_batch,
     step_size_batch,
 )
-from src import prng
-from src.batch import Batch
-from src.config import ContextConfig, ModelConfig, TrainConfig
-from src.data_config import DataConfig
+from icl_lab.src import prng
+from icl_lab.src.batch import Batch
+from icl_lab.src.config import ContextConfig, ModelConfig, TrainConfig
+from icl_lab.src.context import draw_context
+from icl_lab.src.data_config import DataConfig
+from icl_lab.src.one_step import one_step_loss, one_step_size
 from tests import reference
 
 SIGMAS = 4.0

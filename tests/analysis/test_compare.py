@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.compare import COLUMNS, compare
-from store import StoreError, layout
+from icl_lab.analysis.compare import COLUMNS, compare
+from icl_lab.store import StoreError, layout
 from tests.runners.tiny import Workshop, copied
 
 

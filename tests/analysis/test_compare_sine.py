@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.compare_sine import measure
-from analysis.loaded_run import load_run
-from families.sine import make_test_batch
-from plots.sines import draw_functions
-from store import StoreError, layout
+from icl_lab.analysis.compare_sine import measure
+from icl_lab.analysis.loaded_run import load_run
+from icl_lab.families.sine.task import make_test_batch
+from icl_lab.plots.sines import draw_functions
+from icl_lab.store import StoreError, layout
 from tests.runners.tiny import Workshop, copied
 
 

@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.compared_run import ComparedRun
-from analysis.measures.copying import copying, first_layer_gradients, own_next_other
-from configs.regression import RegressionConfig
-from families.regression import GradientDescent, evaluation_context, make_model
-from src.checks import ConfigError
-from src.config import ModelConfig
-from src.data_config import DataConfig
-from src.prng import Purpose, key, purpose_key
-from store import layout
+from icl_lab.analysis.compared_run import ComparedRun
+from icl_lab.analysis.measures.copying import copying, first_layer_gradients, own_next_other
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.regression.task import GradientDescent, evaluation_context, make_model
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.config import ModelConfig
+from icl_lab.src.data_config import DataConfig
+from icl_lab.src.prng import Purpose, key, purpose_key
+from icl_lab.store import layout
 from tests.runners.tiny import Workshop, copied, tokens
 
 DIM, PAIRS, CODE = 4, 6, 10

@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.measures import detectors as detectors_of
-from analysis.measures.detectors import DETECTORS, clean_posterior, detectors, minus_gd_error
-from analysis.measures.separation import matched_auroc, separation
-from configs.regression import FAMILY, RegressionConfig
-from curricula.context import Context
-from families.regression import clean_twin, evaluation_context
-from plots import style
-from plots.attention_stats import draw_attention_stats
-from src.config import ContextConfig
-from src.data_config import DataConfig
-from src.registries import INPUT_DISTRIBUTIONS, NOISE_MODES, InputDistribution, NoiseMode
-from store import layout
+from icl_lab.analysis.measures import detectors as detectors_of
+from icl_lab.analysis.measures.detectors import DETECTORS, clean_posterior, detectors, minus_gd_error
+from icl_lab.analysis.measures.separation import matched_auroc, separation
+from icl_lab.families.regression.config import FAMILY, RegressionConfig
+from icl_lab.families.regression.task import clean_twin, evaluation_context
+from icl_lab.plots import style
+from icl_lab.plots.attention_stats import draw_attention_stats
+from icl_lab.src.config import ContextConfig
+from icl_lab.src.context import Context
+from icl_lab.src.data_config import DataConfig
+from icl_lab.src.registries import INPUT_DISTRIBUTIONS, NOISE_MODES, InputDistribution, NoiseMode
+from icl_lab.store import layout
 from tests.runners.tiny import Workshop, copied
 
 RANDOM_PAIRS = ContextConfig(noise_mode="random_pairs", noise_p=0.25)

@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.loaded_run import load_run
-from analysis.measures.development.essential_dynamics import WIDEST, smooth_growing
-from analysis.measures.development.trajectory import NAMES, outputs
-from analysis.measures.trajectory_pca import fit
-from store import layout
+from icl_lab.analysis.loaded_run import load_run
+from icl_lab.analysis.measures.development.essential_dynamics import WIDEST, smooth_growing
+from icl_lab.analysis.measures.development.trajectory import NAMES, outputs
+from icl_lab.analysis.measures.trajectory_pca import fit
+from icl_lab.store import layout
 from tests.analysis.llc_runs import trained
 from tests.doors import Refused, ran, refused
 from tests.runners.tiny import LSA1, SIZES, Workshop, copied

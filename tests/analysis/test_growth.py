@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from analysis.measures import growth
-from baselines.gradient_descent import one_step_loss, one_step_size
-from src.data_config import DataConfig
+from icl_lab.analysis.measures import growth
+from icl_lab.src.data_config import DataConfig
+from icl_lab.src.one_step import one_step_loss, one_step_size
 
 DATA = DataConfig(dim=3, num_pairs=4, input_range=2.0, weight_scale=1.5)
 VARIANCE = 2.0**2 / 12

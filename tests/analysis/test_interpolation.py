@@ -7,18 +7,18 @@ import jax
 import numpy as np
 import pytest
 
-from analysis.compared_run import ComparedRun
-from analysis.measures.interpolation import interpolated, params_of_products
-from analysis.measures.weights import products
-from baselines.construction import gd_params
-from baselines.gradient_descent import gd, gd_plus_plus
-from configs.regression import RegressionConfig
-from families.regression import GradientDescent, make_model
-from src.checks import ConfigError
-from src.config import ModelConfig
-from src.data import sample_batch
-from src.data_config import DataConfig
-from src.prng import key
+from icl_lab.analysis.compared_run import ComparedRun
+from icl_lab.analysis.measures.interpolation import interpolated, params_of_products
+from icl_lab.analysis.measures.weights import products
+from icl_lab.baselines.construction import gd_params
+from icl_lab.baselines.gradient_descent import gd, gd_plus_plus
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.regression.task import GradientDescent, make_model
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.config import ModelConfig
+from icl_lab.src.data import sample_batch
+from icl_lab.src.data_config import DataConfig
+from icl_lab.src.prng import key
 
 CONFIG = RegressionConfig(data=DataConfig(dim=4, num_pairs=6), model=ModelConfig(init_scale=0.5))
 BATCH = sample_batch(jax.random.key(0), CONFIG.data, 64)

@@ -8,8 +8,8 @@ import pytest
 from jax import Array
 from jax.tree_util import Partial
 
-from analysis.measures.algorithm_distance import Response
-from analysis.measures.languages import (
+from icl_lab.analysis.measures.algorithm_distance import Response
+from icl_lab.analysis.measures.languages import (
     context_free_square,
     has_products,
     layer_of,
@@ -20,18 +20,18 @@ from analysis.measures.languages import (
     spectra,
     weight_arrays,
 )
-from baselines.construction import gd_params
-from configs.languages import LanguagesConfig
-from configs.overrides import resolve, set_values
-from configs.presets import preset
-from families.language_opponents import Opponents
-from families.language_tasks import Drawn
-from families.languages import TaskSet, make_model
-from languages.coded import coded_pools
-from languages.pools import pools_of
-from runners.languages import summary_lines
-from runners.summary import shown
-from src.batch import Batch
+from icl_lab.baselines.construction import gd_params
+from icl_lab.families.languages.baselines import Opponents
+from icl_lab.families.languages.coded import coded_pools
+from icl_lab.families.languages.config import LanguagesConfig
+from icl_lab.families.languages.pools import pools_of
+from icl_lab.families.languages.task import TaskSet, make_model
+from icl_lab.families.languages.tasks import Drawn
+from icl_lab.lab.configs.overrides import resolve, set_values
+from icl_lab.lab.configs.presets import preset
+from icl_lab.runners.languages import summary_lines
+from icl_lab.runners.summary import shown
+from icl_lab.src.batch import Batch
 from tests import reference
 
 TASKS, PAIRS, DIM = 4096, 10, 4

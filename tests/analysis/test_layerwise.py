@@ -6,16 +6,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.loaded_run import LoadedRun
-from analysis.measures.layerwise import layerwise, paired_ratio, steps_to_reach, verdict
-from baselines.construction import gd_params
-from baselines.gd_curve import gd_curve
-from baselines.gradient_descent import one_step_size
-from configs.layerwise import LayerwiseConfig
-from families.layerwise import make_model
-from src.checks import ConfigError
-from src.config import EmbeddedModel
-from src.data_config import QueriesData
+from icl_lab.analysis.loaded_run import LoadedRun
+from icl_lab.analysis.measures.layerwise import layerwise, paired_ratio, steps_to_reach, verdict
+from icl_lab.baselines.construction import gd_params
+from icl_lab.baselines.gd_curve import gd_curve
+from icl_lab.families.layerwise.config import LayerwiseConfig
+from icl_lab.families.layerwise.task import make_model
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.config import EmbeddedModel
+from icl_lab.src.data_config import QueriesData
+from icl_lab.src.one_step import one_step_size
 
 DATA = QueriesData(dim=3, num_pairs=12, num_queries=4, input_distribution="gaussian", noise_std=0.05)
 

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from analysis.measures import llc, llc_cases
-from analysis.measures.llc_chains import chain_means, estimate
-from analysis.measures.llc_health import diagnose
-from analysis.measures.llc_settings import Settings
-from src.checks import ConfigError
-from src.model import Model
+from icl_lab.analysis.measures import llc, llc_cases
+from icl_lab.analysis.measures.llc_chains import chain_means, estimate
+from icl_lab.analysis.measures.llc_health import diagnose
+from icl_lab.analysis.measures.llc_settings import Settings
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.model import Model
 
 FULL = Settings(eps=2e-4, nbeta=1e3, gamma=1.0, data="full", chains=32, burn_in=100, draws=300, thin=10)
 

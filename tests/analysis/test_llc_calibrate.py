@@ -7,8 +7,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.measures.llc_calibration import FRACTIONS, advise, grid, nearest
-from store import layout
+from icl_lab.analysis.measures.llc_calibration import FRACTIONS, advise, grid, nearest
+from icl_lab.store import layout
 from tests.analysis.llc_runs import trained, words
 from tests.doors import Refused, ran, refused
 from tests.runners.tiny import Workshop, copied

@@ -13,17 +13,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import llc
-from analysis.measures import llc_run, llc_traces
-from analysis.measures.llc_run import _choose, estimate_run
-from analysis.measures.llc_settings import Settings
-from executors.signals import Signals
-from executors.task import Outcome, Report, Task
-from src.model import Params
-from store import StoreError, aside, layout, manifest, rundir
-from store.atomic import write_bytes
-from store.lock import locked
-from store.params import flattened, read_params
+from icl_lab.analysis import llc
+from icl_lab.analysis.measures import llc_run, llc_traces
+from icl_lab.analysis.measures.llc_run import _choose, estimate_run
+from icl_lab.analysis.measures.llc_settings import Settings
+from icl_lab.lab.executors.signals import Signals
+from icl_lab.lab.executors.task import Outcome, Report, Task
+from icl_lab.src.model import Params
+from icl_lab.store import StoreError, aside, layout, manifest, rundir
+from icl_lab.store.atomic import write_bytes
+from icl_lab.store.lock import locked
+from icl_lab.store.params import flattened, read_params
 from tests.analysis.llc_runs import EVERY_SECOND, OF_FAMILIES, SETTINGS, estimated, table, trained, words
 from tests.clusters import ON_CLUSTERS
 from tests.doors import Refused, ran, refused

@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.measures import llc_run, llc_traces
-from analysis.measures.llc_settings import Settings
-from configs.regression import RegressionConfig
-from store import StoreError, aside, layout, rundir
+from icl_lab.analysis.measures import llc_run, llc_traces
+from icl_lab.analysis.measures.llc_settings import Settings
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.store import StoreError, aside, layout, rundir
 from tests.analysis.llc_runs import KEEPING, estimated, table, words
 from tests.doors import snapshot
 from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, LSA1, RECORDED, ROOT, SIZES, Done, Workshop, results

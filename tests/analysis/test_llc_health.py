@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.measures.llc_health import HEALTHY, diagnose, divergence, mixing, reasons, trend
-from analysis.measures.llc_settings import Settings
+from icl_lab.analysis.measures.llc_health import HEALTHY, diagnose, divergence, mixing, reasons, trend
+from icl_lab.analysis.measures.llc_settings import Settings
 
 SETTINGS = Settings(eps=1e-3, nbeta=100.0, gamma=10.0, chains=8, burn_in=40, draws=400)
 RNG = np.random.default_rng(0)

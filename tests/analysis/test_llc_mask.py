@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.measures.llc_mask import found_in
-from src.checks import ConfigError
+from icl_lab.analysis.measures.llc_mask import found_in
+from icl_lab.src.checks import ConfigError
 
 NAMES = ("layer_0/query/w", "layer_0/value/w", "layer_1/linear/b", "embedding\ud800/w")
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from analysis.measures.llc_health import diagnose, off_minimum
-from analysis.measures.llc_settings import Settings
+from icl_lab.analysis.measures.llc_health import diagnose, off_minimum
+from icl_lab.analysis.measures.llc_settings import Settings
 
 
 def excess(mean: float) -> np.ndarray:

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import cli
-from analysis import llc_saturation
-from analysis.measures.llc_saturation import line, settings_of
-from src.checks import ConfigError
+from icl_lab.analysis import llc_saturation
+from icl_lab.analysis.measures.llc_saturation import line, settings_of
+from icl_lab.lab import cli
+from icl_lab.src.checks import ConfigError
 
 LOSSES = (2.0, 1.5, 1.2, 0.9)
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.measures import llc_cases as cases
-from analysis.measures import llc_validation as validation
-from analysis.measures.llc_chains import hessian_eigenvalues, reference
-from analysis.measures.llc_check import EXTRAPOLATED, Check, Known, in_nbeta
-from analysis.measures.llc_health import fault
-from analysis.measures.llc_wrong import Wrong, wrong_estimators
-from baselines import learning_coefficients as known
-from scripts import llc_validation as command
+from icl_lab.analysis.measures import llc_cases as cases
+from icl_lab.analysis.measures import llc_validation as validation
+from icl_lab.analysis.measures.llc_chains import hessian_eigenvalues, reference
+from icl_lab.analysis.measures.llc_check import EXTRAPOLATED, Check, Known, in_nbeta
+from icl_lab.analysis.measures.llc_health import fault
+from icl_lab.analysis.measures.llc_wrong import Wrong, wrong_estimators
+from icl_lab.baselines import learning_coefficients as known
+from icl_lab.scripts import llc_validation as command
 from tests.doors import Refused, ran, refused
 
 __all__ = ["ran", "refused"]

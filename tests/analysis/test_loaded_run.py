@@ -8,15 +8,17 @@ import jax
 import numpy as np
 import pytest
 
-import analysis
-import store
-from analysis.compared_run import ComparedRun, load_compared
-from analysis.loaded_run import LoadedRun, load_run
-from families import diversity, layerwise, regression, sine
-from families.experiment import model_of
-from store import StoreError, layout
-from store.atomic import write_safetensors
-from store.readers import read_safetensors
+from icl_lab import analysis, store
+from icl_lab.analysis.compared_run import ComparedRun, load_compared
+from icl_lab.analysis.loaded_run import LoadedRun, load_run
+from icl_lab.families.diversity import task as diversity
+from icl_lab.families.experiment import model_of
+from icl_lab.families.layerwise import task as layerwise
+from icl_lab.families.regression import task as regression
+from icl_lab.families.sine import task as sine
+from icl_lab.store import StoreError, layout
+from icl_lab.store.atomic import write_safetensors
+from icl_lab.store.readers import read_safetensors
 from tests.runners.tiny import LSA1, RECORDED, SINE, SINE_SIZES, SIZES, Workshop, copied
 
 # family -> its runner and flags, and how its model is made

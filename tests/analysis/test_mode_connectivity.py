@@ -6,14 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.loaded_run import LoadedRun
-from analysis.measures.mode_connectivity import barrier, losses_between, weight_distance
-from configs.diversity import DiversityConfig
-from families.diversity import EvalSet
-from src.batch import Batch
-from src.checks import ConfigError
-from src.data_config import PoolData
-from src.model import Model
+from icl_lab.analysis.loaded_run import LoadedRun
+from icl_lab.analysis.measures.mode_connectivity import barrier, losses_between, weight_distance
+from icl_lab.families.diversity.config import DiversityConfig
+from icl_lab.families.diversity.task import EvalSet
+from icl_lab.src.batch import Batch
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.data_config import PoolData
+from icl_lab.src.model import Model
 
 CONFIG = DiversityConfig(data=PoolData(dim=2, num_pairs=3))
 MODEL = Model(None, lambda params, batch: params["m"]["w"] * batch.y, None)

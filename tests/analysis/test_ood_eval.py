@@ -5,13 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.compared_run import ComparedRun, load_compared
-from analysis.measures.ood_eval import ood_curve, write
-from baselines.construction import gd_params
-from configs.regression import RegressionConfig
-from families.regression import GradientDescent, evaluation_context, make_model
-from src.config import ContextConfig
-from store import layout
+from icl_lab.analysis.compared_run import ComparedRun, load_compared
+from icl_lab.analysis.measures.ood_eval import ood_curve, write
+from icl_lab.baselines.construction import gd_params
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.regression.task import GradientDescent, evaluation_context, make_model
+from icl_lab.src.config import ContextConfig
+from icl_lab.store import layout
 from tests.doors import snapshot
 from tests.runners.tiny import Workshop, copied
 

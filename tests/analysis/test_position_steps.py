@@ -10,18 +10,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from analysis.loaded_run import LoadedRun
-from analysis.measures.position_steps import EXCHANGEABLE, agreement, position_steps, read_step_sizes
-from baselines.construction import gd_params
-from baselines.gradient_descent import gd
-from baselines.position_weighted import position_weighted_gd
-from configs.regression import RegressionConfig
-from families.regression import make_model
-from src.batch import Batch
-from src.checks import ConfigError
-from src.config import Architecture, ContextConfig, ModelConfig
-from src.data_config import DataConfig
-from store import layout
+from icl_lab.analysis.loaded_run import LoadedRun
+from icl_lab.analysis.measures.position_steps import EXCHANGEABLE, agreement, position_steps, read_step_sizes
+from icl_lab.baselines.construction import gd_params
+from icl_lab.baselines.gradient_descent import gd
+from icl_lab.baselines.position_weighted import position_weighted_gd
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.regression.task import make_model
+from icl_lab.src.batch import Batch
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.config import Architecture, ContextConfig, ModelConfig
+from icl_lab.src.data_config import DataConfig
+from icl_lab.store import layout
 from tests import reference
 from tests.runners.tiny import Workshop, copied
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from analysis.measures.preconditioner import learnt_preconditioners, relative_distance
-from baselines.construction import gd_params
-from configs.regression import RegressionConfig
+from icl_lab.analysis.measures.preconditioner import learnt_preconditioners, relative_distance
+from icl_lab.baselines.construction import gd_params
+from icl_lab.families.regression.config import RegressionConfig
 
 
 def test_the_construction_of_gradient_descent_has_a_multiple_of_the_identity():

@@ -4,13 +4,14 @@ import jax
 import numpy as np
 import pytest
 
-from analysis.measures.interpolation import params_of_products
-from analysis.measures.rollout import gd_products, rollout
-from baselines.gradient_descent import gd, one_step_size
-from configs.layerwise import LayerwiseConfig
-from src.data import sample_batch
-from src.data_config import DataConfig, QueriesData
-from src.layerwise import make_model, roll_out
+from icl_lab.analysis.measures.interpolation import params_of_products
+from icl_lab.analysis.measures.rollout import gd_products, rollout
+from icl_lab.baselines.gradient_descent import gd
+from icl_lab.families.layerwise.config import LayerwiseConfig
+from icl_lab.src.data import sample_batch
+from icl_lab.src.data_config import DataConfig, QueriesData
+from icl_lab.src.layerwise import make_model, roll_out
+from icl_lab.src.one_step import one_step_size
 
 DATA = DataConfig(dim=5, num_pairs=7)
 BATCH = sample_batch(jax.random.key(0), DATA, 200)

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jax import Array
 
-from analysis import sgld
-from src.checks import ConfigError
-from src.prng import Purpose, key, purpose_key
+from icl_lab.analysis import sgld
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.prng import Purpose, key, purpose_key
 
 RNG = np.random.default_rng(0)
 X, NOISE = RNG.standard_normal((12, 3)), RNG.standard_normal(12)

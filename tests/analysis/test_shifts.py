@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.compared_run import ComparedRun
-from analysis.measures.shifts import (
+from icl_lab.analysis.compared_run import ComparedRun
+from icl_lab.analysis.measures.shifts import (
     SHIFTS,
     losses_on,
     model_on,
@@ -16,15 +16,16 @@ from analysis.measures.shifts import (
     shifted_batches,
     shifted_losses,
 )
-from analysis.shifts import shifted
-from baselines import preconditioned
-from baselines.construction import gd_params
-from baselines.gradient_descent import gd, one_step_loss, one_step_size
-from configs.regression import RegressionConfig
-from families.regression import GradientDescent, evaluation_context, make_model, make_test_batches
-from src.checks import ConfigError
-from src.config import ContextConfig, ModelConfig
-from src.data_config import DataConfig
+from icl_lab.analysis.shifts import shifted
+from icl_lab.baselines import preconditioned
+from icl_lab.baselines.construction import gd_params
+from icl_lab.baselines.gradient_descent import gd
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.regression.task import GradientDescent, evaluation_context, make_model, make_test_batches
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.config import ContextConfig, ModelConfig
+from icl_lab.src.data_config import DataConfig
+from icl_lab.src.one_step import one_step_loss, one_step_size
 
 CONFIG = RegressionConfig(test_tasks=20_000)
 STEP = one_step_size(CONFIG.data)

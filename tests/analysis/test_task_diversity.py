@@ -11,13 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.loaded_run import LoadedRun
-from analysis.measures.task_diversity import measure_test_set, verdict_of
-from baselines.pool_losses import exact_losses
-from configs.diversity import MEASURED, DiversityConfig
-from configs.overrides import resolve, set_values
-from configs.presets import preset
-from families.diversity import (
+from icl_lab.analysis.loaded_run import LoadedRun
+from icl_lab.analysis.measures.task_diversity import measure_test_set, verdict_of
+from icl_lab.baselines.pool_losses import exact_losses
+from icl_lab.families.diversity.config import MEASURED, DiversityConfig
+from icl_lab.families.diversity.task import (
     EvalSet,
     distance,
     eval_metrics,
@@ -28,16 +26,18 @@ from families.diversity import (
     pool_sequences,
     references,
 )
-from runners.diversity import summary_lines
-from runners.summary import shown
-from src.checks import ConfigError
-from src.prng import key
-from src.registries import POSTERIOR_MEANS, TASK_DISTRIBUTIONS, TaskDistribution
-from src.tasks import gaussian
-from store import layout
-from store.atomic import write_safetensors
-from store.params import flattened
-from store.readers import StoreError
+from icl_lab.lab.configs.overrides import resolve, set_values
+from icl_lab.lab.configs.presets import preset
+from icl_lab.runners.diversity import summary_lines
+from icl_lab.runners.summary import shown
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.prng import key
+from icl_lab.src.registries import POSTERIOR_MEANS, TASK_DISTRIBUTIONS, TaskDistribution
+from icl_lab.src.tasks import gaussian
+from icl_lab.store import layout
+from icl_lab.store.atomic import write_safetensors
+from icl_lab.store.params import flattened
+from icl_lab.store.readers import StoreError
 
 
 def config(**values: object) -> DiversityConfig:
@@ -197,9 +197,10 @@ def test_a_snapshot_of_another_model_is_refused(tmp_path: Path) -> None:
 def test_a_further_posterior_mean_is_measured_and_has_columns(root: Path) -> None:
     """That of a plugin, in rows of its tasks alone. The other columns stay as they are, in their order."""
     code = (
-        "from pathlib import Path; import sys; from sweeps.collect import row_values, setting_columns\n"
-        "from src.registries import TASK_DISTRIBUTIONS, TaskDistribution; from src.registry import LOADED, Plugin\n"
-        "from sweeps.grid import Grid; from sweeps.plan import plan\n"
+        "from pathlib import Path; import sys; from icl_lab.sweeps.collect import row_values, setting_columns\n"
+        "from icl_lab.src.registries import TASK_DISTRIBUTIONS, TaskDistribution\n"
+        "from icl_lab.src.registry import LOADED, Plugin\n"
+        "from icl_lab.sweeps.grid import Grid; from icl_lab.sweeps.plan import plan\n"
         "LOADED['p'] = Plugin('p', Path('p.py'), '0'); entry = TaskDistribution(bayes='own', sample=len)\n"
         "TASK_DISTRIBUTIONS.add('mystery', entry, LOADED['p'])\n"
         "grids = [Grid(('tiny',), {'task_distribution': [law]}) for law in ('laplace', 'mystery')]\n"

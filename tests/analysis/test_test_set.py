@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.compared_run import ComparedRun
-from analysis.measures.test_set import LARGEST_DIM, MOST_RATES, fitted_gd_plus_plus_of, measure_test_set
-from baselines.construction import gd_params
-from baselines.gd_plus_plus_fit import fit_gd_plus_plus
-from configs.regression import RegressionConfig
-from families.regression import GradientDescent, make_model, make_test_batch
-from runners.summary import row
-from src.config import ModelConfig
-from src.data_config import DataConfig
-from src.inputs import uniform
-from src.registries import INPUT_DISTRIBUTIONS, InputDistribution
+from icl_lab.analysis.compared_run import ComparedRun
+from icl_lab.analysis.measures.test_set import LARGEST_DIM, MOST_RATES, fitted_gd_plus_plus_of, measure_test_set
+from icl_lab.baselines.construction import gd_params
+from icl_lab.baselines.gd_plus_plus_fit import fit_gd_plus_plus
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.regression.task import GradientDescent, make_model, make_test_batch
+from icl_lab.runners.summary import row
+from icl_lab.src.config import ModelConfig
+from icl_lab.src.data_config import DataConfig
+from icl_lab.src.inputs import uniform
+from icl_lab.src.registries import INPUT_DISTRIBUTIONS, InputDistribution
 
 DATA = DataConfig(dim=3, num_pairs=5)
 

@@ -9,24 +9,25 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.measures.layerwise import verdict
-from analysis.trained import in_words, of_run, with_verdict
-from baselines import preconditioned, trained_step
-from baselines.gradient_descent import fit_step_size, one_step_loss, one_step_size
-from configs.columns import has_trained
-from configs.diversity import IN_CONTEXT, DiversityConfig
-from configs.layerwise import UNTRAINED, LayerwiseConfig
-from configs.overrides import resolve, set_values
-from configs.presets import preset
-from configs.regression import RegressionConfig
-from configs.sine import SINE_LEFT
-from families.diversity import EvalSet, measured, pool_of, pool_sequences, references
-from families.regression import position_steps_batch
-from src.checks import ConfigError
-from src.config import ContextConfig
-from src.data_config import DataConfig, SineData
-from src.registries import FAMILIES
-from store import layout, rundir
+from icl_lab.analysis.measures.layerwise import verdict
+from icl_lab.analysis.trained import in_words, of_run, with_verdict
+from icl_lab.baselines import preconditioned, trained_step
+from icl_lab.baselines.gradient_descent import fit_step_size
+from icl_lab.families.diversity.config import IN_CONTEXT, DiversityConfig
+from icl_lab.families.diversity.task import EvalSet, measured, pool_of, pool_sequences, references
+from icl_lab.families.layerwise.config import UNTRAINED, LayerwiseConfig
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.regression.task import position_steps_batch
+from icl_lab.families.sine.config import SINE_LEFT
+from icl_lab.lab.configs.columns import has_trained
+from icl_lab.lab.configs.overrides import resolve, set_values
+from icl_lab.lab.configs.presets import preset
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.config import ContextConfig
+from icl_lab.src.data_config import DataConfig, SineData
+from icl_lab.src.one_step import one_step_loss, one_step_size
+from icl_lab.src.registries import FAMILIES
+from icl_lab.store import layout, rundir
 
 
 def layerwise(rolled_out: bool, *losses: float, zero: float = 20.0) -> dict[str, Any]:

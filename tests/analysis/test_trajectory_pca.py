@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.decomposition import PCA
 
-from analysis.measures.trajectory_pca import fit, null_explained, project, random_walk, smooth
+from icl_lab.analysis.measures.trajectory_pca import fit, null_explained, project, random_walk, smooth
 
 SHAPES = st.tuples(st.integers(3, 12), st.integers(2, 12), st.integers(0, 99))
 

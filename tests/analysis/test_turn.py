@@ -8,15 +8,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from analysis.compared_run import ComparedRun
-from analysis.measures import algorithm_distance, over_training
-from analysis.measures.turn import Turn, cosines_of, turn, turn_of
-from baselines.construction import gd_params
-from baselines.gd_plus_plus_fit import Rates, gd_plus_plus_of
-from configs.regression import RegressionConfig
-from families.regression import find_gd, make_model
-from src.config import ModelConfig
-from src.data_config import DataConfig
+from icl_lab.analysis.compared_run import ComparedRun
+from icl_lab.analysis.measures import algorithm_distance, over_training
+from icl_lab.analysis.measures.turn import Turn, cosines_of, turn, turn_of
+from icl_lab.baselines.construction import gd_params
+from icl_lab.baselines.gd_plus_plus_fit import Rates, gd_plus_plus_of
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.regression.task import find_gd, make_model
+from icl_lab.src.config import ModelConfig
+from icl_lab.src.data_config import DataConfig
 
 STEPS = np.array([0, 100, 200, 300, 500])
 RATES = 0.9, 0.1  # of GD++

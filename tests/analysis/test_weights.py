@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.measures.weights import products, rescale
-from baselines.construction import gd_params
-from configs.regression import RegressionConfig
-from families.regression import make_model
-from src.config import ModelConfig
-from src.data_config import DataConfig
-from src.prng import key
+from icl_lab.analysis.measures.weights import products, rescale
+from icl_lab.baselines.construction import gd_params
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.regression.task import make_model
+from icl_lab.src.config import ModelConfig
+from icl_lab.src.data_config import DataConfig
+from icl_lab.src.prng import key
 from tests import reference
 from tests.runners.tiny import tokens
 

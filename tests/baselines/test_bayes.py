@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
 
-from baselines import bayes, linear_mmse
-from src import prng
-from src.batch import Batch
-from src.checks import ConfigError
+from icl_lab.baselines import bayes, linear_mmse
+from icl_lab.src import prng
+from icl_lab.src.batch import Batch
+from icl_lab.src.checks import ConfigError
 from tests import reference
 
 NOISE = 0.3  # the variance, not the deviation

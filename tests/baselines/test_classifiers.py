@@ -9,9 +9,9 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 
-from baselines import classifiers
-from baselines.classifiers import logistic_regression, majority, nearest_neighbour
-from src.batch import Batch
+from icl_lab.baselines import classifiers
+from icl_lab.baselines.classifiers import logistic_regression, majority, nearest_neighbour
+from icl_lab.src.batch import Batch
 from tests import reference
 
 fitted = jax.jit(logistic_regression)  # one program for all penalties

@@ -4,13 +4,13 @@ from functools import partial
 import numpy as np
 import pytest
 
-from baselines.construction import gd_params
-from baselines.gradient_descent import gd, gd_plus_plus
-from configs.regression import RegressionConfig
-from families.regression import make_model
-from src.checks import ConfigError
-from src.config import ModelConfig
-from src.data_config import DataConfig
+from icl_lab.baselines.construction import gd_params
+from icl_lab.baselines.gradient_descent import gd, gd_plus_plus
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.regression.task import make_model
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.config import ModelConfig
+from icl_lab.src.data_config import DataConfig
 from tests import reference
 
 DATA = DataConfig(dim=4, num_pairs=6)

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from baselines.convergence import Solution, iterate, least_between, why_missing
-from src.checks import ConfigError
+from icl_lab.baselines.convergence import Solution, iterate, least_between, why_missing
+from icl_lab.src.checks import ConfigError
 
 RATES = jnp.array([0.5, 0.9, 1.0, jnp.nan])  # of v <- rate v from 1: 10 steps to below .001, 66, never, not a number
 

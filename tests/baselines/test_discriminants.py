@@ -4,8 +4,8 @@ import jax
 import numpy as np
 import pytest
 
-from baselines.discriminants import Prior, discriminant, posterior_mean, prior_of
-from baselines.linear_mmse import ridge
+from icl_lab.baselines.discriminants import Prior, discriminant, posterior_mean, prior_of
+from icl_lab.baselines.linear_mmse import ridge
 from tests import reference
 
 close = partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-9)  # conditioning takes a digit of float64

@@ -9,15 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from analysis import gd_curve as command
-from baselines import gd_step, gradient_descent, step_sizes
-from baselines.gd_curve import gd_curve
-from baselines.gradient_descent import one_step_loss, one_step_size
-from baselines.loss_curves import over_tasks, path_losses, summary, unstable_share
-from src.data_config import QueriesData
-from src.queries import CHUNK, task_chunks
-from store import outputs
-from store.readers import read_csv
+from icl_lab.analysis import gd_curve as command
+from icl_lab.baselines import gd_step, gradient_descent, step_sizes
+from icl_lab.baselines.gd_curve import gd_curve
+from icl_lab.baselines.loss_curves import over_tasks, path_losses, summary, unstable_share
+from icl_lab.src.data_config import QueriesData
+from icl_lab.src.one_step import one_step_loss, one_step_size
+from icl_lab.src.queries import CHUNK, task_chunks
+from icl_lab.store import outputs
+from icl_lab.store.readers import read_csv
 from tests import reference
 from tests.doors import Ran, Refused, ran, refused
 
@@ -229,7 +229,7 @@ def test_a_descent_that_diverges_on_a_few_tasks_is_a_finding(ran: Ran, monkeypat
 def test_what_is_printed_is_what_is_drawn(ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a few tasks diverge, the mean of all is far from it."""
     losses = np.concatenate([np.linspace(1, 3, 1999), [1.4e8]])[None]
-    monkeypatch.setattr("baselines.gd_curve.gd_curve", lambda *_: curve)
+    monkeypatch.setattr("icl_lab.baselines.gd_curve.gd_curve", lambda *_: curve)
     curve = {"steps": 1, "layers": 1, **summary(losses), "references": {"ridge": summary(losses / 2)}, "start": None}
     done = ran("analysis.gd_curve", *"--steps 1 --num_tasks 2000 --out gd.json".split())
     assert done.status == 0, done.err

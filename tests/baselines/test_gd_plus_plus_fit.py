@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from scipy.optimize import OptimizeResult
 
-from baselines import gd_plus_plus_fit
-from baselines.gd_plus_plus_fit import Rates, fit_gd_plus_plus, gd_plus_plus_losses, is_minimum
-from baselines.gradient_descent import gd_plus_plus, one_step_size
-from baselines.spectrum import after_a_step, condition_number, eigenvalues
-from src.checks import ConfigError
-from src.data import sample_batch
-from src.data_config import DataConfig
+from icl_lab.baselines import gd_plus_plus_fit
+from icl_lab.baselines.gd_plus_plus_fit import Rates, fit_gd_plus_plus, gd_plus_plus_losses, is_minimum
+from icl_lab.baselines.gradient_descent import gd_plus_plus
+from icl_lab.baselines.spectrum import after_a_step, condition_number, eigenvalues
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.data import sample_batch
+from icl_lab.src.data_config import DataConfig
+from icl_lab.src.one_step import one_step_size
 
 SMALL = DataConfig(dim=3, num_pairs=6)
 

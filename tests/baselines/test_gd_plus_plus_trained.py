@@ -5,11 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from baselines.gd_plus_plus_fit import Rates, fit_gd_plus_plus, gd_plus_plus_losses, sampled_spectra
-from baselines.gd_plus_plus_trained import shared_optimum, train_gd_plus_plus, trained_gd_plus_plus
-from baselines.gradient_descent import gd_plus_plus
-from src.data import sample_batch
-from src.data_config import DataConfig
+from icl_lab.baselines.gd_plus_plus_fit import Rates, fit_gd_plus_plus, gd_plus_plus_losses, sampled_spectra
+from icl_lab.baselines.gd_plus_plus_trained import shared_optimum, train_gd_plus_plus, trained_gd_plus_plus
+from icl_lab.baselines.gradient_descent import gd_plus_plus
+from icl_lab.src.data import sample_batch
+from icl_lab.src.data_config import DataConfig
 
 PAPER = DataConfig()
 

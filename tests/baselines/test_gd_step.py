@@ -8,22 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baselines.gradient_descent import (
+from icl_lab.baselines.gradient_descent import (
     context_losses,
     fit_step_size,
     gd,
     gd_plus_plus,
     gd_weights,
-    one_step_loss,
-    one_step_size,
-    scatter_moments,
     search_step_size,
 )
-from src import prng
-from src.batch import Batch
-from src.checks import ConfigError
-from src.data import sample_batch
-from src.data_config import DataConfig
+from icl_lab.src import prng
+from icl_lab.src.batch import Batch
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.data import sample_batch
+from icl_lab.src.data_config import DataConfig
+from icl_lab.src.one_step import one_step_loss, one_step_size, scatter_moments
 from tests import reference
 
 SIGMAS = 4.0

@@ -8,7 +8,7 @@ import pytest
 from numpy.polynomial import Chebyshev
 from scipy.optimize import minimize_scalar
 
-from baselines.iterations import (
+from icl_lab.baselines.iterations import (
     Interval,
     Normal,
     chebyshev,
@@ -23,11 +23,11 @@ from baselines.iterations import (
     power_iteration,
     steepest_descent,
 )
-from baselines.linear_mmse import ridge, ridge_weights
-from baselines.own_step_sizes import Spectrum, best_step_sizes
-from src.data_config import QueriesData
-from src.prng import key
-from src.queries import sample_batch
+from icl_lab.baselines.linear_mmse import ridge, ridge_weights
+from icl_lab.baselines.own_step_sizes import Spectrum, best_step_sizes
+from icl_lab.src.data_config import QueriesData
+from icl_lab.src.prng import key
+from icl_lab.src.queries import sample_batch
 from tests import reference
 
 close = partial(np.testing.assert_allclose, rtol=1e-10, atol=1e-10)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from baselines.learning_coefficients import (
+from icl_lab.baselines.learning_coefficients import (
     crossing,
     deep_linear,
     normal_crossing,
@@ -16,7 +16,7 @@ from baselines.learning_coefficients import (
     regular,
     sum_of_powers,
 )
-from src.checks import ConfigError
+from icl_lab.src.checks import ConfigError
 
 
 @pytest.mark.parametrize(

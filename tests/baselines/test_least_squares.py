@@ -3,8 +3,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from baselines.gradient_descent import fit_step_size
-from baselines.least_squares import (
+from icl_lab.baselines.gradient_descent import fit_step_size
+from icl_lab.baselines.least_squares import (
     Moments,
     biased_layer_features,
     krylov,
@@ -16,7 +16,7 @@ from baselines.least_squares import (
     query_features,
     solve,
 )
-from src.batch import Batch
+from icl_lab.src.batch import Batch
 from tests import reference
 
 close = partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-9)  # sums in another order, of float64

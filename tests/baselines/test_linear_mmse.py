@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from baselines.linear_mmse import bayes_penalty, linear_mmse, ridge
-from src.checks import ConfigError
-from src.config import ContextConfig
-from src.data_config import DataConfig
+from icl_lab.baselines.linear_mmse import bayes_penalty, linear_mmse, ridge
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.config import ContextConfig
+from icl_lab.src.data_config import DataConfig
 from tests import reference
 
 SIGMAS = 4.0

@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
-from baselines.gradient_descent import gd
-from baselines.linear_mmse import linear_mmse, ridge
-from baselines.mask_bayes import CELLS, MAX_PAIRS, check_masks, mask_bayes, mask_posterior
-from curricula.context import draw_context
-from src import prng
-from src.batch import Batch
-from src.checks import ConfigError
-from src.config import ContextConfig
-from src.data_config import DataConfig
+from icl_lab.baselines.gradient_descent import gd
+from icl_lab.baselines.linear_mmse import linear_mmse, ridge
+from icl_lab.baselines.mask_bayes import CELLS, MAX_PAIRS, check_masks, mask_bayes, mask_posterior
+from icl_lab.src import prng
+from icl_lab.src.batch import Batch
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.config import ContextConfig
+from icl_lab.src.context import draw_context
+from icl_lab.src.data_config import DataConfig
 from tests import reference
 
 SIGMAS = 4.0

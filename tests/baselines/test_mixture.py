@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from baselines import bayes, linear_mmse, mixture
-from src.batch import Batch
-from src.checks import ConfigError
-from src.data_config import PoolData
-from src.prng import key
-from src.sequences import sequences_with, tasks_of
+from icl_lab.baselines import bayes, linear_mmse, mixture
+from icl_lab.src.batch import Batch
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.data_config import PoolData
+from icl_lab.src.prng import key
+from icl_lab.src.sequences import sequences_with, tasks_of
 from tests import reference
 
 close = partial(np.testing.assert_allclose, rtol=1e-10, atol=1e-10)

@@ -6,15 +6,15 @@ import jax
 import numpy as np
 import pytest
 
-from baselines.gradient_descent import gd
-from baselines.mlp_gd import least_step_loss
-from configs.sine import SineConfig
-from families.sine import make_model
-from src.batch import Batch
-from src.config import EMBEDDED, SineModel
-from src.data_config import SineData
-from src.prng import key
-from src.sine import read_outs, sample_sines
+from icl_lab.baselines.gradient_descent import gd
+from icl_lab.baselines.mlp_gd import least_step_loss
+from icl_lab.families.sine.config import SineConfig
+from icl_lab.families.sine.task import make_model
+from icl_lab.src.batch import Batch
+from icl_lab.src.config import EMBEDDED, SineModel
+from icl_lab.src.data_config import SineData
+from icl_lab.src.prng import key
+from icl_lab.src.sine import read_outs, sample_sines
 from tests import reference
 
 STEP, PAIRS, WIDTH = 0.03, 6, 5

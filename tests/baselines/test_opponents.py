@@ -6,15 +6,15 @@ import jax
 import numpy as np
 import pytest
 
-from baselines.linear_mmse import primal_ridge, ridge
-from baselines.opponents import OPPONENTS
-from configs.regression import RegressionConfig
-from src import registries
-from src.checks import ConfigError
-from src.config import ContextConfig
-from src.data import sample_batch
-from src.data_config import DataConfig
-from src.prng import key
+from icl_lab.baselines.linear_mmse import primal_ridge, ridge
+from icl_lab.baselines.opponents import OPPONENTS
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.src import registries
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.config import ContextConfig
+from icl_lab.src.data import sample_batch
+from icl_lab.src.data_config import DataConfig
+from icl_lab.src.prng import key
 
 DATA = DataConfig(4, 6, "gaussian", spectrum="power_law", task_covariance="inverse", task_mean=0.5, noise_std=0.4)
 

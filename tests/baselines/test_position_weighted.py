@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from baselines.gradient_descent import fit_step_size, gd, one_step_loss, one_step_size
-from baselines.position_weighted import (
+from icl_lab.baselines.gradient_descent import fit_step_size, gd
+from icl_lab.baselines.position_weighted import (
     Moments,
     best_step_sizes,
     expected_loss,
@@ -25,12 +25,13 @@ from baselines.position_weighted import (
     query_averaged_moments,
     regress,
 )
-from curricula.context import draw_contexts
-from src import prng
-from src.batch import Batch
-from src.checks import ConfigError
-from src.config import ContextConfig
-from src.data_config import DataConfig
+from icl_lab.src import prng
+from icl_lab.src.batch import Batch
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.config import ContextConfig
+from icl_lab.src.context import draw_contexts
+from icl_lab.src.data_config import DataConfig
+from icl_lab.src.one_step import one_step_loss, one_step_size
 from tests import reference
 
 SIGMAS = 4.0

@@ -6,11 +6,11 @@ import jax
 import numpy as np
 import pytest
 
-from baselines import preconditioned
-from src.checks import ConfigError
-from src.data import sample_batch
-from src.data_config import DataConfig
-from src.prng import key
+from icl_lab.baselines import preconditioned
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.data import sample_batch
+from icl_lab.src.data_config import DataConfig
+from icl_lab.src.prng import key
 
 RECIPROCAL = DataConfig(10, 20, "gaussian", spectrum="power_law")
 NOISY = replace(RECIPROCAL, noise_std=0.5)
@@ -78,7 +78,7 @@ def test_where_axes_are_drawn_it_is_gradient_descent():
 
 
 def test_isotropic_inputs_give_the_closed_form_step_of_gradient_descent():
-    from baselines.gradient_descent import one_step_loss, one_step_size
+    from icl_lab.src.one_step import one_step_loss, one_step_size
 
     for data in (DataConfig(), DataConfig(7, 5, "gaussian", noise_std=0.3, weight_scale=2.0)):
         a = preconditioned.preconditioner(data)

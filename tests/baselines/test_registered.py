@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from analysis.compared_run import ComparedRun
-from analysis.measures import comparators
-from baselines.linear_mmse import bayes_penalty, linear_mmse, partly_agreeing, ridge
-from baselines.mask_bayes import NextPair, condition, log_density, mask_bayes
-from configs.regression import RegressionConfig, canonical_context
-from families.regression import GradientDescent
-from src.checks import ConfigError
-from src.config import ContextConfig
-from src.data_config import DataConfig
-from src.registries import NOISE_MODES, NoiseMode
-from store import layout
-from store.readers import read_json
+from icl_lab.analysis.compared_run import ComparedRun
+from icl_lab.analysis.measures import comparators
+from icl_lab.baselines.linear_mmse import bayes_penalty, linear_mmse, partly_agreeing, ridge
+from icl_lab.baselines.mask_bayes import NextPair, condition, log_density, mask_bayes
+from icl_lab.families.regression.config import RegressionConfig, canonical_context
+from icl_lab.families.regression.task import GradientDescent
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.config import ContextConfig
+from icl_lab.src.data_config import DataConfig
+from icl_lab.src.registries import NOISE_MODES, NoiseMode
+from icl_lab.store import layout
+from icl_lab.store.readers import read_json
 from tests import reference
 
 SIGMAS = 4.0

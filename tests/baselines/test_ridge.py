@@ -6,11 +6,11 @@ import pytest
 from scipy import stats
 from sklearn.linear_model import Ridge
 
-from baselines.gradient_descent import gd
-from baselines.linear_mmse import bayes_penalty, ridge
-from src import prng
-from src.data import sample_batch
-from src.data_config import DataConfig
+from icl_lab.baselines.gradient_descent import gd
+from icl_lab.baselines.linear_mmse import bayes_penalty, ridge
+from icl_lab.src import prng
+from icl_lab.src.data import sample_batch
+from icl_lab.src.data_config import DataConfig
 from tests import reference
 
 close = partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-9)  # conditioning takes a digit of float64

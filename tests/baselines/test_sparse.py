@@ -10,13 +10,13 @@ import pytest
 from scipy.stats import multivariate_normal
 from sklearn.linear_model import Lasso
 
-from baselines import bayes, linear_mmse, sparse
-from src.batch import Batch
-from src.checks import ConfigError
-from src.data_config import PoolData
-from src.prng import key
-from src.sequences import sequences_with, tasks_of
-from src.tasks import NONZERO
+from icl_lab.baselines import bayes, linear_mmse, sparse
+from icl_lab.src.batch import Batch
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.data_config import PoolData
+from icl_lab.src.prng import key
+from icl_lab.src.sequences import sequences_with, tasks_of
+from icl_lab.src.tasks import NONZERO
 from tests import reference
 
 close = partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-9)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from baselines.version_space import CHUNK, any_language, version_space
+from icl_lab.baselines.version_space import CHUNK, any_language, version_space
 
 
 def by_hand(members: list[list[bool]], strings: list[int], labels: list[float]) -> float:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import bench, cases, measurements, report, table
-from benchmarks.processes import measure
-from cli import UsageError
-from store.readers import StoreError
+from icl_lab.benchmarks import bench, cases, measurements, report, table
+from icl_lab.benchmarks.processes import measure
+from icl_lab.lab.cli import UsageError
+from icl_lab.store.readers import StoreError
 
 
 @pytest.mark.parametrize(

@@ -4,15 +4,15 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from benchmarks import flops
-from configs.regression import RegressionConfig
-from families.regression import make_model
-from src.batch import Batch
-from src.config import ModelConfig, TrainConfig
-from src.data import labels, query_labels, sample_batch
-from src.data_config import DataConfig
-from src.prng import key
-from src.train import TrainState, make_optimizer, updated
+from icl_lab.benchmarks import flops
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.regression.task import make_model
+from icl_lab.src.batch import Batch
+from icl_lab.src.config import ModelConfig, TrainConfig
+from icl_lab.src.data import labels, query_labels, sample_batch
+from icl_lab.src.data_config import DataConfig
+from icl_lab.src.prng import key
+from icl_lab.src.train import TrainState, make_optimizer, updated
 
 
 def run_config(model: ModelConfig, dim: int = 20, pairs: int = 20) -> RegressionConfig:

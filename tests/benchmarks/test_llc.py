@@ -4,14 +4,14 @@ import jax
 import numpy as np
 import pytest
 
-from benchmarks import table
-from benchmarks.cases import LLC, decoder
-from benchmarks.llc import MEASURED, against, draw_variance
-from benchmarks.torch_sgld import Chain, Tasks, losses
-from families.experiment import model_of
-from src.prng import key
-from src.sequences import sample_sequences, tokenise
-from store.params import flattened
+from icl_lab.benchmarks import table
+from icl_lab.benchmarks.cases import LLC, decoder
+from icl_lab.benchmarks.llc import MEASURED, against, draw_variance
+from icl_lab.benchmarks.torch_sgld import Chain, Tasks, losses
+from icl_lab.families.experiment import model_of
+from icl_lab.src.prng import key
+from icl_lab.src.sequences import sample_sequences, tokenise
+from icl_lab.store.params import flattened
 
 
 def test_every_name_has_its_measurement() -> None:

@@ -4,17 +4,17 @@ import jax
 import numpy as np
 import pytest
 
-from benchmarks import plain_decoder
-from benchmarks.plain_loop import plain_loop, predict, sample
-from configs.overrides import resolve
-from configs.presets import preset
-from configs.regression import RegressionConfig
-from families import diversity
-from families.regression import make_model
-from src.config import ModelConfig, TrainConfig
-from src.data import sample_batch
-from src.data_config import DataConfig
-from src.prng import key
+from icl_lab.benchmarks import plain_decoder
+from icl_lab.benchmarks.plain_loop import plain_loop, predict, sample
+from icl_lab.families.diversity import task as diversity
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.regression.task import make_model
+from icl_lab.lab.configs.overrides import resolve
+from icl_lab.lab.configs.presets import preset
+from icl_lab.src.config import ModelConfig, TrainConfig
+from icl_lab.src.data import sample_batch
+from icl_lab.src.data_config import DataConfig
+from icl_lab.src.prng import key
 
 MODELS = {
     "lsa1": ModelConfig(init_scale=0.5),

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from benchmarks import timing
+from icl_lab.benchmarks import timing
 
 
 def machine(overhead: float, each: float, calls: list[int]) -> Callable[[int], float]:

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from cli import UsageError
-from configs.config_help import MEANINGS, fields
-from configs.keys import leaves
-from configs.overrides import resolve, set_values
-from configs.presets import preset
-from configs.registry import family_of_model, models
-from configs.run import fields_of
-from src.checks import ConfigError
-from src.registries import FAMILIES
+from icl_lab.lab.cli import UsageError
+from icl_lab.lab.configs.config_help import MEANINGS, fields
+from icl_lab.lab.configs.keys import leaves
+from icl_lab.lab.configs.overrides import resolve, set_values
+from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.registry import family_of_model, models
+from icl_lab.lab.configs.run import fields_of
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.registries import FAMILIES
 
 OTHER = {  # values of a stack's layers that are not their defaults
     **{f"model.{name}": "2" for name in ("num_layers", "num_heads", "damping", "activation_clip", "init_scale")},

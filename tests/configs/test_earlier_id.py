@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from configs import identity
-from configs.identity import config_id
-from configs.overrides import resolve, set_values
-from configs.presets import preset
-from configs.run import RunConfig
-from configs.schema_1 import earlier_id
+from icl_lab.lab.configs import identity
+from icl_lab.lab.configs.identity import config_id
+from icl_lab.lab.configs.overrides import resolve, set_values
+from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.run import RunConfig
+from icl_lab.lab.configs.schema_1 import earlier_id
 
 # id of then, in the names of cells that sweeps of that version wrote -> model and settings
 EARLIER: dict[str, tuple[str, dict[str, Any]]] = {

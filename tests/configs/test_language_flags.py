@@ -4,10 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from configs.language_flags import strings_lines
-from configs.overrides import completed, set_values
-from configs.presets import preset
-from languages.config import LanguageData
+from icl_lab.families.languages.data import LanguageData
+from icl_lab.families.languages.flags import strings_lines
+from icl_lab.lab.configs.overrides import completed, set_values
+from icl_lab.lab.configs.presets import preset
 
 
 @pytest.mark.parametrize("model", ["languages", "languages_softmax", "autoencoder"])

@@ -2,10 +2,10 @@
 
 import pytest
 
-from configs import layerwise
-from configs.family import PRESETS
-from configs.overrides import resolve
-from configs.presets import preset
+from icl_lab.families.layerwise import config as layerwise
+from icl_lab.lab.configs.family import PRESETS
+from icl_lab.lab.configs.overrides import resolve
+from icl_lab.lab.configs.presets import preset
 from tests.doors import Ran, Refused, ran, refused
 
 __all__ = ["ran", "refused"]
@@ -43,8 +43,8 @@ def test_the_softmax_stack_of_the_paper_preset() -> None:
     ],
 )
 def test_a_sweep_is_a_line_of_flags_for_each_run(sweep: str, lines: str, ran: Ran) -> None:
-    assert ran("configs.linreg", sweep).out.split() == lines.split()
+    assert ran("families.layerwise.linreg", sweep).out.split() == lines.split()
 
 
 def test_a_sweep_that_is_none_is_refused(refused: Refused) -> None:
-    assert "invalid choice: 'width'" in refused("configs.linreg", "width")
+    assert "invalid choice: 'width'" in refused("families.layerwise.linreg", "width")

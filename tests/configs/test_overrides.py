@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli import UsageError, words_of
-from configs.keys import OUTSIDE, find_key, leaves
-from configs.overrides import completed, resolve, set_values, value_at
-from configs.presets import preset
-from configs.registry import from_dict
-from configs.regression import RegressionConfig
-from configs.run import fields_of, to_dict
-from runners import flags
-from src.checks import ConfigError
-from src.config import DIFFICULTIES, NOISE_MODES, ORDERINGS, PLACEMENTS
-from src.registries import FAMILIES
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.lab.cli import UsageError, words_of
+from icl_lab.lab.configs.keys import OUTSIDE, find_key, leaves
+from icl_lab.lab.configs.overrides import completed, resolve, set_values, value_at
+from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.registry import from_dict
+from icl_lab.lab.configs.run import fields_of, to_dict
+from icl_lab.runners import flags
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.config import DIFFICULTIES, NOISE_MODES, ORDERINGS, PLACEMENTS
+from icl_lab.src.registries import FAMILIES
 
 
 def read(*words: str, model: str = "lsa1") -> RegressionConfig:

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from ml_collections import ConfigDict
 
-from cli import UsageError
-from configs.overrides import resolve
-from configs.presets import preset
-from configs.regression import RegressionConfig
-from runners import flags
-from src.checks import ConfigError
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.lab.cli import UsageError
+from icl_lab.lab.configs.overrides import resolve
+from icl_lab.lab.configs.presets import preset
+from icl_lab.runners import flags
+from icl_lab.src.checks import ConfigError
 
 # (learning rate, gradient clip, activation clip) by number of layers, and what holds at any depth. Source: the
 # published code of von Oswald et al. 2023 and the project's contract. Clip 0 is off.

@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from configs.diversity import DiversityConfig
-from configs.identity import config_id
-from configs.layerwise import LayerwiseConfig
-from configs.registry import from_dict
-from configs.regression import RegressionConfig
-from configs.run import RunConfig, fields_of, to_dict
-from configs.schema_1 import earlier_id, is_earlier
-from configs.sine import SineConfig
-from src.checks import ConfigError
-from src.config import (
+from icl_lab.families.diversity.config import DiversityConfig
+from icl_lab.families.layerwise.config import LayerwiseConfig
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.sine.config import SineConfig
+from icl_lab.lab.configs.identity import config_id
+from icl_lab.lab.configs.registry import from_dict
+from icl_lab.lab.configs.run import RunConfig, fields_of, to_dict
+from icl_lab.lab.configs.schema_1 import earlier_id, is_earlier
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.config import (
     ContextConfig,
     DecoderConfig,
     EmbeddedModel,
@@ -30,12 +30,12 @@ from src.config import (
     SineModel,
     TrainConfig,
 )
-from src.data_config import PoolData, QueriesData, SineData
+from icl_lab.src.data_config import PoolData, QueriesData, SineData
 
 ROOT = Path(__file__).resolve().parents[2]
 WRITTEN = {run["config"]["name"]: run for run in json.loads((Path(__file__).parent / "schema_1.json").read_text())}
 WRITTEN["example"] = {  # a finished run of this repository
-    "config": json.loads((ROOT / "examples/lsa1/config.json").read_text()),
+    "config": json.loads((ROOT / "demos_ref/lsa1/config.json").read_text()),
     "config_id": "9b7cb34833b2c1dc",
 }
 NOISY = ContextConfig("easy2hard", "residual", "label_noise", 0.25, 0.5)
@@ -123,7 +123,7 @@ def test_its_id_of_then_is_that_of_its_meta(name: str) -> None:
 
 
 def test_the_id_of_the_example_is_in_its_meta() -> None:
-    meta = json.loads((ROOT / "examples/lsa1/meta.json").read_text())
+    meta = json.loads((ROOT / "demos_ref/lsa1/meta.json").read_text())
     assert WRITTEN["example"]["config_id"] in meta.values()
 
 

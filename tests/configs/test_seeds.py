@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from configs.identity import config_id, ids_by_seeds
-from configs.overrides import resolve
-from configs.presets import preset
-from configs.registry import models
-from configs.seeds import Seeds, seeds_of, with_seeds
-from src.checks import ConfigError
+from icl_lab.lab.configs.identity import config_id, ids_by_seeds
+from icl_lab.lab.configs.overrides import resolve
+from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.registry import models
+from icl_lab.lab.configs.seeds import Seeds, seeds_of, with_seeds
+from icl_lab.src.checks import ConfigError
 
 SEEDS = st.builds(
     Seeds, *(st.sampled_from((0, 1, 7, 10, 2**32 - 1)) | st.integers(0, 2**32 - 1) for _ in Seeds._fields)

@@ -6,14 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from baselines.gradient_descent import gd_weights, one_step_size
-from curricula.context import draw_context
-from curricula.noise import NOISE_MODES, corrupt
-from src import config
-from src.config import ContextConfig
-from src.data import sample_batch
-from src.data_config import DataConfig
-from src.prng import key
+from icl_lab.baselines.gradient_descent import gd_weights
+from icl_lab.src import config
+from icl_lab.src.config import ContextConfig
+from icl_lab.src.context import draw_context
+from icl_lab.src.data import sample_batch
+from icl_lab.src.data_config import DataConfig
+from icl_lab.src.noise import NOISE_MODES, corrupt
+from icl_lab.src.one_step import one_step_size
+from icl_lab.src.prng import key
 
 DATA = DataConfig()
 NOISY = ("label_noise", "random_pairs")

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baselines.gradient_descent import one_step_size
-from curricula.context import draw_context
-from curricula.ordering import ORDERINGS, leave_one_out_gd_error
-from src import config
-from src.config import ContextConfig
-from src.data import sample_batch
-from src.data_config import DataConfig
-from src.prng import key
+from icl_lab.src import config
+from icl_lab.src.config import ContextConfig
+from icl_lab.src.context import draw_context
+from icl_lab.src.data import sample_batch
+from icl_lab.src.data_config import DataConfig
+from icl_lab.src.one_step import one_step_size
+from icl_lab.src.ordering import ORDERINGS, leave_one_out_gd_error
+from icl_lab.src.prng import key
 
 DATA = DataConfig(dim=4, num_pairs=7)
 SETTINGS = st.builds(

@@ -3,12 +3,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curricula.context import draw_context
-from curricula.placement import PLACEMENTS
-from src import config
-from src.config import ContextConfig
-from src.data_config import DataConfig
-from src.prng import key
+from icl_lab.src import config
+from icl_lab.src.config import ContextConfig
+from icl_lab.src.context import draw_context
+from icl_lab.src.data_config import DataConfig
+from icl_lab.src.placement import PLACEMENTS
+from icl_lab.src.prng import key
 
 DATA = DataConfig(dim=3, num_pairs=8)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from curricula.sorting import MOST_COMPARED, stable_order
+from icl_lab.src.sorting import MOST_COMPARED, stable_order
 
 
 @given(arrays(np.float32, (2, 3, 7), elements=st.sampled_from([-1.0, -0.0, 0.0, 0.5, np.inf])))

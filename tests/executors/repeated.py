@@ -7,10 +7,10 @@ import sys
 import threading
 from pathlib import Path
 
-from executors.remote import Resources
-from executors.signals import Signals
-from executors.slurm import by_slurm
-from executors.task import Outcome
+from icl_lab.lab.executors.remote import Resources
+from icl_lab.lab.executors.signals import Signals
+from icl_lab.lab.executors.slurm import by_slurm
+from icl_lab.lab.executors.task import Outcome
 from tests.executors.waiting import until
 from tests.executors.work import task
 from tests.runners.tiny import ROOT
@@ -18,8 +18,8 @@ from tests.runners.tiny import ROOT
 COMMAND = """
 import pickle
 import sys
-from executors.signals import Signals
-from executors.slurm import by_slurm
+from icl_lab.lab.executors.signals import Signals
+from icl_lab.lab.executors.slurm import by_slurm
 
 tasks, resources = pickle.loads(bytes.fromhex(sys.argv[1]))
 list(by_slurm(tasks, lambda amount: None, Signals(), resources))

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-import cli
-from executors import choice
-from executors.remote import Resources, task_environment
+from icl_lab.lab import cli
+from icl_lab.lab.executors import choice
+from icl_lab.lab.executors.remote import Resources, task_environment
 from tests.doors import Refused
 
 SWEEP = ["eval_noise", "--runs_dir", "runs", "--out", "table.csv", "--steps", "1"]
@@ -125,7 +125,7 @@ def test_without_a_slurm_cluster_it_is_refused(
 
 
 def test_the_packages_are_those_of_the_requirements(root: Path) -> None:
-    from environment import EXTRAS
+    from icl_lab.lab.environment import EXTRAS
 
     for file in (words.removeprefix("-r ") for words in EXTRAS.values()):
         first = (root / file).read_text().split("\n\n")[0]

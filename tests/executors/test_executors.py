@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from executors import processes, worker
-from executors.here import in_this_process
-from executors.processes import TaskQueue, in_processes
-from executors.signals import Signals
-from executors.task import Executor, Outcome, Task
-from executors.worker import WorkerDied
+from icl_lab.lab.executors import processes, worker
+from icl_lab.lab.executors.here import in_this_process
+from icl_lab.lab.executors.processes import TaskQueue, in_processes
+from icl_lab.lab.executors.signals import Signals
+from icl_lab.lab.executors.task import Executor, Outcome, Task
+from icl_lab.lab.executors.worker import WorkerDied
 from tests.executors.work import task
 
 LOCAL: list[Executor] = [in_this_process, in_processes]

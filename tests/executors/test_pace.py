@@ -1,6 +1,6 @@
 """What takes long is done rarely: at most a tenth of the time goes into it."""
 
-from executors.pace import Pace
+from icl_lab.lab.executors.pace import Pace
 
 COSTS = (0.5, 1.0, 60.0, 0.0)
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from environment import UnusableEnvironment
-from executors.ray_cluster import on_ray
-from executors.remote import Resources
-from executors.signals import Signals
-from executors.task import Outcome, Task
+from icl_lab.lab.environment import UnusableEnvironment
+from icl_lab.lab.executors.ray_cluster import on_ray
+from icl_lab.lab.executors.remote import Resources
+from icl_lab.lab.executors.signals import Signals
+from icl_lab.lab.executors.task import Outcome, Task
 from tests.executors.waiting import until
 from tests.executors.work import task
 from tests.runners.tiny import EVERY_CHUNK, ROOT, Workshop
@@ -78,9 +78,9 @@ def test_a_signal_stops_tasks(tmp_path: Path) -> None:
 
 
 MEMORY = """
-from executors.ray_cluster import on_ray
-from executors.remote import Resources
-from executors.signals import Signals
+from icl_lab.lab.executors.ray_cluster import on_ray
+from icl_lab.lab.executors.remote import Resources
+from icl_lab.lab.executors.signals import Signals
 from tests.executors.work import task
 for outcome in on_ray([task("a", "square", number=1)], lambda amount: None, Signals(), Resources(retries=1)):
     print(outcome.died)

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from environment import UnusableEnvironment
-from executors import ray_cluster
-from executors.ray_cluster import on_ray
-from executors.remote import Resources
-from executors.signals import Signals
-from executors.task import Outcome, Task
+from icl_lab.lab.environment import UnusableEnvironment
+from icl_lab.lab.executors import ray_cluster
+from icl_lab.lab.executors.ray_cluster import on_ray
+from icl_lab.lab.executors.remote import Resources
+from icl_lab.lab.executors.signals import Signals
+from icl_lab.lab.executors.task import Outcome, Task
 from tests.executors.work import task
 
 

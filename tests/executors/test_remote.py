@@ -4,9 +4,9 @@ import sys
 
 import pytest
 
-from executors.remote import Resources, pass_on, run_remote, task_environment
-from executors.signals import Signals
-from executors.task import Context
+from icl_lab.lab.executors.remote import Resources, pass_on, run_remote, task_environment
+from icl_lab.lab.executors.signals import Signals
+from icl_lab.lab.executors.task import Context
 from tests.executors.work import task
 
 

@@ -17,14 +17,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from environment import UnusableEnvironment
-from executors import slurm, slurm_queue
-from executors.earlier_jobs import NOTES
-from executors.pace import Pace
-from executors.remote import MOST_LINES, Resources, TaskEnvironment, run_remote
-from executors.signals import Signals
-from executors.slurm import Jobs, Resumable, by_slurm
-from executors.task import Context, Outcome, Task
+from icl_lab.lab.environment import UnusableEnvironment
+from icl_lab.lab.executors import slurm, slurm_queue
+from icl_lab.lab.executors.earlier_jobs import NOTES
+from icl_lab.lab.executors.pace import Pace
+from icl_lab.lab.executors.remote import MOST_LINES, Resources, TaskEnvironment, run_remote
+from icl_lab.lab.executors.signals import Signals
+from icl_lab.lab.executors.slurm import Jobs, Resumable, by_slurm
+from icl_lab.lab.executors.task import Context, Outcome, Task
 from tests.executors.repeated import killed_and_repeated
 from tests.executors.waiting import until
 from tests.executors.work import Unreadable, task
@@ -178,9 +178,9 @@ def test_a_signal_to_the_command_stops_jobs(resources: Resources, tmp_path: Path
 COMMAND = """
 import sys
 from pathlib import Path
-from executors.remote import Resources
-from executors.signals import catch_signals
-from executors.slurm import by_slurm
+from icl_lab.lab.executors.remote import Resources
+from icl_lab.lab.executors.signals import catch_signals
+from icl_lab.lab.executors.slurm import by_slurm
 from tests.executors.work import task
 
 folder = Path(sys.argv[1])

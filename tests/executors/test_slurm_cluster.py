@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from environment import UnusableEnvironment
-from executors import slurm_queue
-from executors.remote import Resources
-from executors.signals import Signals
-from executors.slurm import by_slurm
-from executors.task import Outcome, Task
+from icl_lab.lab.environment import UnusableEnvironment
+from icl_lab.lab.executors import slurm_queue
+from icl_lab.lab.executors.remote import Resources
+from icl_lab.lab.executors.signals import Signals
+from icl_lab.lab.executors.slurm import by_slurm
+from icl_lab.lab.executors.task import Outcome, Task
 from tests.executors.repeated import killed_and_repeated
 from tests.executors.slurm_cluster import LARGEST_ARRAY, queued, running_jobs, slurm_cluster
 from tests.executors.waiting import until

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-import cli
-from executors.slurm_settings import REFUSED, settings
+from icl_lab.lab import cli
+from icl_lab.lab.executors.slurm_settings import REFUSED, settings
 
 
 @pytest.mark.parametrize(

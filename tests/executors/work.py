@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from executors.task import Context, Task
+from icl_lab.lab.executors.task import Context, Task
 from tests.executors.waiting import until
 
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-import plugins
-from src import registries
-from src.registry import LOADED
+from icl_lab.lab import plugins
+from icl_lab.src import registries
+from icl_lab.src.registry import LOADED
 from tests.families.small import LOGISTIC, TOKENS
 from tests.runners.tiny import workshop
 

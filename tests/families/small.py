@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from store import layout
+from icl_lab.store import layout
 from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, ROOT, Workshop, results
 
 LOGISTIC, TOKENS = (Path(__file__).parent / name for name in ("logistic", "tokens"))
@@ -22,13 +22,13 @@ import sys, json
 from dataclasses import replace
 from pathlib import Path
 import jax
-import plugins
+from icl_lab.lab import plugins
 plugins.load(sys.argv[3])
-from configs.dependencies import with_dependencies
-from runners.training import Job, Pack, run_pack
-from runners.static_shape import with_values
-from store import rundir
-from runners.progress import NULL_LOGGER
+from icl_lab.lab.configs.dependencies import with_dependencies
+from icl_lab.runners.training import Job, Pack, run_pack
+from icl_lab.runners.static_shape import with_values
+from icl_lab.store import rundir
+from icl_lab.runners.progress import NULL_LOGGER
 
 base, folder = rundir.read_config(Path(sys.argv[1])), Path(sys.argv[2])
 configs = [with_dependencies(with_values(base, values)) for values in json.loads(sys.argv[4])]

@@ -3,10 +3,10 @@
 import jax
 import numpy as np
 
-from configs.autoencoder import AutoencoderConfig, AutoencoderModel
-from families.autoencoder import codes_of, make_model, network_of
-from languages.config import LanguageData
-from src.batch import StringBatch
+from icl_lab.families.autoencoder.config import AutoencoderConfig, AutoencoderModel
+from icl_lab.families.autoencoder.task import codes_of, make_model, network_of
+from icl_lab.families.languages.data import LanguageData
+from icl_lab.src.batch import StringBatch
 
 DATA = LanguageData(languages=("a*bc*", "(abc?)*"), unseen_languages=())
 STRINGS = np.random.default_rng(0).integers(4, size=(64, 20)).astype(np.uint8)

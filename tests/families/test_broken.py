@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-import plugins
-from src import registries
-from src.registry import LOADED
-from store import layout, rundir
+from icl_lab.lab import plugins
+from icl_lab.src import registries
+from icl_lab.src.registry import LOADED
+from icl_lab.store import layout, rundir
 from tests.doors import snapshot
 from tests.families.small import LOGISTIC, RUN, SIZES
 from tests.runners.tiny import Workshop
@@ -76,9 +76,14 @@ BROKEN = {
         "config.py",
         "config=MineConfig,",
         "config=MineData,",
-        f"{REGISTERED}the config of the family mine is no configs.run.RunConfig",
+        f"{REGISTERED}the config of the family mine is no lab.configs.run.RunConfig",
     ),
-    "no family": ("__init__.py", "plugins.family(FAMILY)", "plugins.family(3)", f"{REGISTERED}3 is no configs.family"),
+    "no family": (
+        "__init__.py",
+        "plugins.family(FAMILY)",
+        "plugins.family(3)",
+        f"{REGISTERED}3 is no lab.configs.family",
+    ),
     "a model that is there": (
         "config.py",
         MODELS,

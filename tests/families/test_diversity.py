@@ -8,12 +8,19 @@ import jax
 import numpy as np
 import pytest
 
-from configs.diversity import DiversityConfig
-from families import diversity
-from families.diversity import batches, latent_sequences, make_test_sequences, pool_of, pool_sequences, root_sequences
-from runners.pack import make_members
-from src.config import TrainConfig
-from src.data_config import PoolData
+from icl_lab.families.diversity import task as diversity
+from icl_lab.families.diversity.config import DiversityConfig
+from icl_lab.families.diversity.task import (
+    batches,
+    latent_sequences,
+    make_test_sequences,
+    pool_of,
+    pool_sequences,
+    root_sequences,
+)
+from icl_lab.runners.pack import make_members
+from icl_lab.src.config import TrainConfig
+from icl_lab.src.data_config import PoolData
 
 COUNT, DIM, PAIRS, TASKS = 32, 3, 4, 16
 CONFIG = DiversityConfig(

@@ -6,16 +6,16 @@ import jax
 import numpy as np
 import pytest
 
-from configs.overrides import resolve
-from configs.presets import preset
-from configs.registry import family_of_model
-from families import autoencoder
-from families.experiment import experiment_of, first_batch, model_of, shared_of, task_key, with_parts_as_batches
-from src import decoder, layerwise, sine, transformer
-from src.prng import Purpose, key
-from src.registries import FAMILIES
-from src.train import mean_over_parts
-from store.params import flattened
+from icl_lab.families.autoencoder import task as autoencoder
+from icl_lab.families.experiment import experiment_of, first_batch, model_of, shared_of, task_key, with_parts_as_batches
+from icl_lab.lab.configs.overrides import resolve
+from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.registry import family_of_model
+from icl_lab.src import decoder, layerwise, sine, transformer
+from icl_lab.src.prng import Purpose, key
+from icl_lab.src.registries import FAMILIES
+from icl_lab.src.train import mean_over_parts
+from icl_lab.store.params import flattened
 
 FIRST = {name: next(iter(family.models)) for name, family in FAMILIES.items()}
 OWN = {  # how the model of each is made by hand

@@ -8,20 +8,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from baselines import least_squares
-from baselines.construction import gd_params
-from baselines.gradient_descent import gd
-from configs.autoencoder import autoencoder_of
-from configs.dependencies import with_dependencies
-from configs.identity import config_id
-from configs.languages import LanguagesConfig
-from configs.overrides import resolve, set_values
-from configs.presets import preset
-from families import autoencoder
-from families.experiment import shared_of
-from families.language_opponents import fitted_opponents
-from families.language_tasks import coded, draw
-from families.languages import (
+from icl_lab.baselines import least_squares
+from icl_lab.baselines.construction import gd_params
+from icl_lab.baselines.gradient_descent import gd
+from icl_lab.families.autoencoder import task as autoencoder
+from icl_lab.families.autoencoder.config import autoencoder_of
+from icl_lab.families.experiment import shared_of
+from icl_lab.families.languages.automata import accepts
+from icl_lab.families.languages.baselines import fitted_opponents
+from icl_lab.families.languages.coded import coded_pools
+from icl_lab.families.languages.config import LanguagesConfig
+from icl_lab.families.languages.data import CodeConfig
+from icl_lab.families.languages.pools import pools_of
+from icl_lab.families.languages.task import (
     accuracy,
     batches,
     codes_of,
@@ -31,13 +30,14 @@ from families.languages import (
     make_test_sets,
     with_shared,
 )
-from languages.automata import accepts
-from languages.coded import coded_pools
-from languages.config import CodeConfig
-from languages.pools import pools_of
-from src.batch import Batch
-from src.model import Model
-from src.prng import key
+from icl_lab.families.languages.tasks import coded, draw
+from icl_lab.lab.configs.dependencies import with_dependencies
+from icl_lab.lab.configs.identity import config_id
+from icl_lab.lab.configs.overrides import resolve, set_values
+from icl_lab.lab.configs.presets import preset
+from icl_lab.src.batch import Batch
+from icl_lab.src.model import Model
+from icl_lab.src.prng import key
 
 SMALL = {"pool_size": 256, "max_length": 10, "eval_tasks": 256, "test_tasks": 512, "code.dim": 8}
 
@@ -66,7 +66,7 @@ def test_a_run_is_the_same_on_a_processor_that_rounds_its_codes_otherwise(monkey
     config = config_of()
     made = coded_pools(config.data, config.code)
     rounded = made._replace(train=np.nextafter(made.train, np.float32(np.inf)))
-    monkeypatch.setattr("languages.coded.coded_pools", lambda data, code: rounded)
+    monkeypatch.setattr("icl_lab.families.languages.coded.coded_pools", lambda data, code: rounded)
     assert config_id(with_dependencies(config)) == config_id(config)
     np.testing.assert_array_equal(shared_of(config)["codes"], rounded.train)
     longer = config_of(max_length=11)

@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-import analysis
-import store
-from configs.identity import config_id
-from families.experiment import experiment_of
-from plots import style, training
-from src.registry import LOADED
-from store import layout, rundir, snapshots
-from store.readers import read_csv, read_npz
+from icl_lab import analysis, store
+from icl_lab.families.experiment import experiment_of
+from icl_lab.lab.configs.identity import config_id
+from icl_lab.plots import style, training
+from icl_lab.src.registry import LOADED
+from icl_lab.store import layout, rundir, snapshots
+from icl_lab.store.readers import read_csv, read_npz
 from tests.families.small import (
     LOGISTIC,
     PACK,

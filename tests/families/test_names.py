@@ -10,13 +10,18 @@ from typing import Any
 
 import pytest
 
-from configs.registry import FAMILIES
-from src.registries import ATTENTION_KINDS
+from icl_lab.lab.configs.registry import FAMILIES
+from icl_lab.src.registries import ATTENTION_KINDS
 
-PLACES = ("src/train.py", "src/model.py", "cli.py", "runners", "sweeps", "store", "plots", "benchmarks")
+PLACES = ("src/train.py", "src/model.py", "lab/cli.py", "runners", "sweeps", "store", "plots", "benchmarks")
 PLACES += ("analysis/command.py", "analysis/loaded_run.py", "analysis/losses.py", "analysis/plateau.py")
-PLACES += ("plugin_files.py", "configs/family.py", "configs/run.py", "configs/identity.py")
-PLACES += ("configs/dependencies.py", "configs/presets.py", "configs/overrides.py", "configs/family_checks.py")
+PLACES += ("lab/plugin_files.py", "lab/configs/family.py", "lab/configs/run.py", "lab/configs/identity.py")
+PLACES += (
+    "lab/configs/dependencies.py",
+    "lab/configs/presets.py",
+    "lab/configs/overrides.py",
+    "lab/configs/family_checks.py",
+)
 PLACES += ("families/experiment.py", "families/shared_arrays.py")
 
 # what is of one family by its nature -> why
@@ -48,7 +53,10 @@ OTHERWISE = {
     ("benchmarks/compiling.py", "train"): "a method",
     ("benchmarks/growth.py", "base"): "of a logarithm",
     ("benchmarks/measurements.py", "train"): "a method",
-    ("benchmarks/measurements.py", "configs.languages"): "operations of regression and decoders alone are counted",
+    (
+        "benchmarks/measurements.py",
+        "families.languages.config",
+    ): "operations of regression and decoders alone are counted",
     ("plots/attention_quick.py", "kind"): "of attention",
     ("plots/curves.py", "kind"): "of a NumPy type",
     ("plots/ledger.py", "scale"): "of an interval",
@@ -160,8 +168,8 @@ PLANTED = {
     "replace(config, amplitude_low=0.1)": "amplitude_low",
     "match config.family:\n    case 'diversity': pass": "diversity",
     'getattr(config, "deep_supervision", False)': "deep_supervision",
-    "from families.sine import eval_metrics": "families.sine",
-    "from configs import regression": "configs.regression",
+    "from icl_lab.families.sine.task import eval_metrics": "families.sine.task",
+    "from icl_lab.families.regression import config as regression": "families.regression.config",
     "import runners.diversity": "runners.diversity",
     'model = preset("lsa1")': "lsa1",
 }

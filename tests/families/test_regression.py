@@ -4,9 +4,9 @@ import jax
 import numpy as np
 import pytest
 
-from configs.regression import RegressionConfig
-from families.experiment import task_key
-from families.regression import (
+from icl_lab.families.experiment import task_key
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.regression.task import (
     batches,
     corrupted_step_size_batch,
     evaluation_context,
@@ -14,9 +14,9 @@ from families.regression import (
     make_test_batch,
     step_size_batch,
 )
-from src.config import ContextConfig, TrainConfig
-from src.data_config import DataConfig
-from src.prng import Purpose, key
+from icl_lab.src.config import ContextConfig, TrainConfig
+from icl_lab.src.data_config import DataConfig
+from icl_lab.src.prng import Purpose, key
 
 NOISE = ContextConfig(noise_mode="label_noise", noise_p=0.5, noise_sigma=0.5)
 CONFIG = RegressionConfig(

@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from analysis.trained import with_verdict
-from configs.autoencoder import AutoencoderConfig
-from runners import autoencoder
-from runners.summary import shown
-from src.batch import StringBatch
-from src.model import Model
+from icl_lab.analysis.trained import with_verdict
+from icl_lab.families.autoencoder.config import AutoencoderConfig
+from icl_lab.runners import autoencoder
+from icl_lab.runners.summary import shown
+from icl_lab.src.batch import StringBatch
+from icl_lab.src.model import Model
 
 A, B, PAD = 0, 1, 2
 STRINGS = np.full((3, 20), PAD, np.uint8)

@@ -12,16 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-import analysis
-import store
-from configs.dependencies import with_dependencies
-from configs.identity import config_id
-from families.shared_arrays import shared_with
-from runners.static_shape import static_shape
-from src.checks import ConfigError
-from store import checkpoint, layout, rundir
-from store.params import flattened, write_params
-from store.readers import StoreError, read_csv, read_safetensors
+from icl_lab import analysis, store
+from icl_lab.families.shared_arrays import shared_with
+from icl_lab.lab.configs.dependencies import with_dependencies
+from icl_lab.lab.configs.identity import config_id
+from icl_lab.runners.static_shape import static_shape
+from icl_lab.src.checks import ConfigError
+from icl_lab.store import checkpoint, layout, rundir
+from icl_lab.store.params import flattened, write_params
+from icl_lab.store.readers import StoreError, read_csv, read_safetensors
 from tests.doors import snapshot
 from tests.families.small import (
     KEPT,
@@ -185,7 +184,7 @@ def test_a_pack_holds_the_shared_arrays_once(boosted: Path, workshop: Workshop, 
 
 
 def params_of(run: Path) -> dict[str, dict[str, np.ndarray]]:
-    from store.params import read_params
+    from icl_lab.store.params import read_params
 
     return read_params(run)
 

@@ -4,7 +4,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from languages.automata import (
+from icl_lab.families.languages.automata import (
     Automaton,
     accepts,
     check_alphabet,
@@ -17,10 +17,10 @@ from languages.automata import (
     states_after,
     text_of,
 )
-from languages.config import LanguageData
-from languages.expressions import of_expression
-from languages.named import TOMITA, common_alphabet, languages_of
-from src.checks import ConfigError
+from icl_lab.families.languages.data import LanguageData
+from icl_lab.families.languages.expressions import of_expression
+from icl_lab.families.languages.named import TOMITA, common_alphabet, languages_of
+from icl_lab.src.checks import ConfigError
 from tests.languages.derivatives import every, matches, strings_of
 
 THREE, OTHER_THREE = LanguageData().languages, LanguageData().unseen_languages

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-import caches
-from languages import cache, coded, pools
-from languages.cache import Arrays
-from languages.coded import coded_pools
-from languages.config import CodeConfig, LanguageData
-from languages.pools import pools_of
+from icl_lab.families.languages import cache, coded, pools
+from icl_lab.families.languages.cache import Arrays
+from icl_lab.families.languages.coded import coded_pools
+from icl_lab.families.languages.data import CodeConfig, LanguageData
+from icl_lab.families.languages.pools import pools_of
+from icl_lab.lab import caches
 from tests.trust.damage import mutated
 
 DATA = LanguageData(pool_size=64, max_length=12)

@@ -4,12 +4,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from languages import codes
-from languages.coded import coded_pools, frequencies
-from languages.config import CodeConfig, LanguageData
-from languages.expressions import of_expression
-from languages.pools import Pool, pools_of
-from src.checks import ConfigError
+from icl_lab.families.languages import codes
+from icl_lab.families.languages.coded import coded_pools, frequencies
+from icl_lab.families.languages.data import CodeConfig, LanguageData
+from icl_lab.families.languages.expressions import of_expression
+from icl_lab.families.languages.pools import Pool, pools_of
+from icl_lab.src.checks import ConfigError
 from tests.languages.derivatives import every, matches, strings_of, texts_of
 
 DATA = LanguageData(max_length=8, pool_size=256, unseen_languages=("c*ba*", "((b|c)a)*"))

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cli import words_of
-from languages.automata import accepts
-from languages.config import LanguageData
-from languages.expressions import alphabet_of, of_expression
-from languages.named import common_alphabet
-from src.checks import ConfigError
+from icl_lab.families.languages.automata import accepts
+from icl_lab.families.languages.data import LanguageData
+from icl_lab.families.languages.expressions import alphabet_of, of_expression
+from icl_lab.families.languages.named import common_alphabet
+from icl_lab.lab.cli import words_of
+from icl_lab.src.checks import ConfigError
 from tests.languages.derivatives import every, matches, strings_of
 from tests.languages.test_automata import accepted, is_one_sentence
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from languages.automata import lengths_of
-from languages.config import LanguageData
-from languages.expressions import of_expression
-from languages.negatives import MODES, Source, edit
+from icl_lab.families.languages.automata import lengths_of
+from icl_lab.families.languages.data import LanguageData
+from icl_lab.families.languages.expressions import of_expression
+from icl_lab.families.languages.negatives import MODES, Source, edit
 from tests.languages.derivatives import every, matches, members, strings_of, texts_of
 
 THREE, OTHER_THREE = LanguageData().languages, LanguageData().unseen_languages

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from languages.config import LanguageData
-from languages.named import Language, members, random_languages
-from languages.pools import (
+from icl_lab.families.languages.data import LanguageData
+from icl_lab.families.languages.named import Language, members, random_languages
+from icl_lab.families.languages.pools import (
     LEAST_STRINGS,
     Pool,
     Pools,
@@ -20,9 +20,9 @@ from languages.pools import (
     training_languages,
     unseen_languages,
 )
-from languages.sampling import Sampler
-from languages.split import in_test_set
-from src.checks import ConfigError
+from icl_lab.families.languages.sampling import Sampler
+from icl_lab.families.languages.split import in_test_set
+from icl_lab.src.checks import ConfigError
 from tests.languages.derivatives import every, matches, strings_of, texts_of
 from tests.languages.derivatives import members as members_of
 

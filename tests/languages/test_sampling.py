@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from languages.expressions import of_expression
-from languages.sampling import FEW, Sampler, SplitSampler
+from icl_lab.families.languages.expressions import of_expression
+from icl_lab.families.languages.sampling import FEW, Sampler, SplitSampler
 from tests.languages.derivatives import members, texts_of
 
 DRAWS = 30_000
@@ -81,7 +81,7 @@ def test_a_few_are_those_that_arrays_give(count: int, monkeypatch: pytest.Monkey
     lengths = np.random.default_rng(count).choice(np.array(sampler.lengths), size=count)
     found = []
     for few in (FEW, 0):
-        monkeypatch.setattr("languages.sampling.FEW", few)
+        monkeypatch.setattr("icl_lab.families.languages.sampling.FEW", few)
         rng = np.random.default_rng(3)
         found.append((sampler.of_lengths(rng, lengths), rng.random()))
     (strings, after), (by_arrays, after_arrays) = found

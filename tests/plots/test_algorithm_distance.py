@@ -8,11 +8,11 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from plots import style
-from plots.algorithm_distance import draw_algorithm_distance
-from plots.run_figures import draw_run
-from store import StoreError, layout
-from store.atomic import write_csv
+from icl_lab.plots import style
+from icl_lab.plots.algorithm_distance import draw_algorithm_distance
+from icl_lab.plots.run_figures import draw_run
+from icl_lab.store import StoreError, layout
+from icl_lab.store.atomic import write_csv
 from tests.plots.readable import _overlap, shown
 from tests.runners.tiny import copied
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plots import compare_depth, style
-from plots.compare_depth import NAME, Series, figure_of
-from store.outputs import RECORD
+from icl_lab.plots import compare_depth, style
+from icl_lab.plots.compare_depth import NAME, Series, figure_of
+from icl_lab.store.outputs import RECORD
 from tests.doors import Ran, Refused, ran, refused
 
 __all__ = ["ran", "refused"]

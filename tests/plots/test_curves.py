@@ -10,11 +10,11 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from scipy import stats
 
-from plots import curve_marks, style
-from plots.curves import _figure, draw_curves
-from store.atomic import write_csv
-from store.readers import StoreError, read_csv
-from studies.curve_rows import ABOVE, BELOW, Curve, curve_rows
+from icl_lab.plots import curve_marks, style
+from icl_lab.plots.curves import _figure, draw_curves
+from icl_lab.store.atomic import write_csv
+from icl_lab.store.readers import StoreError, read_csv
+from icl_lab.studies.curve_rows import ABOVE, BELOW, Curve, curve_rows
 from tests.plots.readable import check_readable
 
 LABELS = {"title": "A title", "x_label": "GD Steps / Transformer Layers", "y_label": "Loss", "log_x": False}
@@ -35,7 +35,9 @@ def drawn(rows: list[dict[str, Any]], folder: Path, **labels: Any) -> Figure:
     write_csv(folder / "fig.csv", rows)
     found = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("plots.style.save_both", lambda figure, path: found.append((figure, check_readable(figure))))
+        patch.setattr(
+            "icl_lab.plots.style.save_both", lambda figure, path: found.append((figure, check_readable(figure)))
+        )
         draw_curves(folder / "fig.csv", LABELS | labels)
     return found[0][0]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-import store
-from store.readers import StoreError
-from studies.order_noise.table import CELLS, read_cells
+from icl_lab import store
+from icl_lab.store.readers import StoreError
+from icl_lab.studies.order_noise.table import CELLS, read_cells
 from tests.doors import Refused, ran, refused
 from tests.plots import sweep
 

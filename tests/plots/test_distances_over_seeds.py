@@ -8,11 +8,11 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from plots import style
-from plots.algorithm_distance import LABELS, NEAREST
-from plots.distances_over_seeds import draw_matrices, draw_over_training
-from store import StoreError
-from store.atomic import write_csv
+from icl_lab.plots import style
+from icl_lab.plots.algorithm_distance import LABELS, NEAREST
+from icl_lab.plots.distances_over_seeds import draw_matrices, draw_over_training
+from icl_lab.store import StoreError
+from icl_lab.store.atomic import write_csv
 
 NAMES = ("tf", "gd", "gd_plus_plus")
 COSINES = np.array([[1.0, 0.95, 0.998], [0.95, 1.0, 0.9], [0.998, 0.9, 1.0]])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from plots.dots import draw_dots
-from store.atomic import write_csv
+from icl_lab.plots.dots import draw_dots
+from icl_lab.store.atomic import write_csv
 from tests.plots.readable import check_readable
 
 
@@ -16,7 +16,8 @@ def drawn(folder: Path, rows: list[dict[str, object]], intervals: str = "95 % t 
     found: list[Figure] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "plots.style.save_both", lambda figure, path: found.append(figure) or check_readable(figure, width=None)
+            "icl_lab.plots.style.save_both",
+            lambda figure, path: found.append(figure) or check_readable(figure, width=None),
         )
         draw_dots(folder / "dots.csv", "A title", intervals)
     return found[0]

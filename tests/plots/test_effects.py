@@ -9,8 +9,8 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from plots import effects, style
-from store import StoreError
+from icl_lab.plots import effects, style
+from icl_lab.store import StoreError
 from tests.plots.readable import check_readable
 
 MODELS = ("lsa1", "lsa1_pe", "twolayer")

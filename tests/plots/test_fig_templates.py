@@ -16,13 +16,13 @@ from matplotlib.figure import Figure
 from PIL import Image
 from scipy import stats
 
-from plots import style
-from plots.fig_templates import FIGURES, draw_sweep
-from plots.sweep_figures import grouping, panels
-from plots.sweep_figures.orders import DOT
-from plots.sweep_figures.table import read_sweep
-from store import StoreError
-from store.outputs import RECORD
+from icl_lab.plots import style
+from icl_lab.plots.fig_templates import FIGURES, draw_sweep
+from icl_lab.plots.sweep_figures import grouping, panels
+from icl_lab.plots.sweep_figures.orders import DOT
+from icl_lab.plots.sweep_figures.table import read_sweep
+from icl_lab.store import StoreError
+from icl_lab.store.outputs import RECORD
 from tests.plots import sweep
 from tests.plots.readable import check_readable
 from tests.thinned import thinned

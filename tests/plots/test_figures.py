@@ -9,11 +9,11 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
-from plots import run_figures, style, training, weights
-from plots.attention_quick import draw_attention
-from store import StoreError, layout
-from store.atomic import write_csv, write_json, write_npy, write_npz
-from store.rundir import begin, read_config, read_metrics
+from icl_lab.plots import run_figures, style, training, weights
+from icl_lab.plots.attention_quick import draw_attention
+from icl_lab.store import StoreError, layout
+from icl_lab.store.atomic import write_csv, write_json, write_npy, write_npz
+from icl_lab.store.rundir import begin, read_config, read_metrics
 from tests.runners.tiny import PAIRS, Workshop, copied
 
 FIGURES = {

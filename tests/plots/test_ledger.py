@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plots import ledger
-from plots.ledger import EDGE, draw_ledger
-from store.readers import StoreError
+from icl_lab.plots import ledger
+from icl_lab.plots.ledger import EDGE, draw_ledger
+from icl_lab.store.readers import StoreError
 from tests.runners.tiny import ROOT
 
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from analysis.measures import llc_health
-from plots import style
-from plots.llc import BOUNDS, HEALTHY, draw_llc
-from plots.llc_calibration import draw_calibration
-from store import layout
-from store.atomic import write_csv, write_json, write_npz
+from icl_lab.analysis.measures import llc_health
+from icl_lab.plots import style
+from icl_lab.plots.llc import BOUNDS, HEALTHY, draw_llc
+from icl_lab.plots.llc_calibration import draw_calibration
+from icl_lab.store import layout
+from icl_lab.store.atomic import write_csv, write_json, write_npz
 from tests.plots.readable import check_readable
 
 NAME = "0123abcd"

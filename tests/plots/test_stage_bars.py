@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from analysis.measures.development.develop import OF_A_CHANGE
-from configs.overrides import resolve
-from configs.presets import preset
-from plots.stage_bars import CHANGE_POINT, FAINT, MILESTONE, NO_STAGE, OF_LOSS_TOO, draw_stage_bars
-from store import layout, rundir
-from store.atomic import csv_bytes, write_bytes, write_csv, write_json
-from studies.stage_figure import Stages
+from icl_lab.analysis.measures.development.develop import OF_A_CHANGE
+from icl_lab.lab.configs.overrides import resolve
+from icl_lab.lab.configs.presets import preset
+from icl_lab.plots.stage_bars import CHANGE_POINT, FAINT, MILESTONE, NO_STAGE, OF_LOSS_TOO, draw_stage_bars
+from icl_lab.store import layout, rundir
+from icl_lab.store.atomic import csv_bytes, write_bytes, write_csv, write_json
+from icl_lab.studies.stage_figure import Stages
 from tests.plots.readable import check_readable
 
 
@@ -34,7 +34,7 @@ def rows() -> list[dict[str, object]]:
 
 def test_bars_start_end_and_are_full_where_a_stage_is_claimed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[Figure] = []
-    monkeypatch.setattr("plots.style.save_both", lambda figure, path: found.append(figure))
+    monkeypatch.setattr("icl_lab.plots.style.save_both", lambda figure, path: found.append(figure))
     write_csv(tmp_path / "stages.csv", rows())
     draw_stage_bars(tmp_path / "stages.csv", "Title")
     check_readable(found[0], width=None)

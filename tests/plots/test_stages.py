@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from plots import style
-from plots.stages import draw_stages
-from store import layout
-from store.atomic import write_csv, write_json
+from icl_lab.plots import style
+from icl_lab.plots.stages import draw_stages
+from icl_lab.store import layout
+from icl_lab.store.atomic import write_csv, write_json
 from tests.plots.readable import check_readable
 
 GRID = np.geomspace(1, 1000, 30) - 1

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgba
 
-from plots.style import ORDERED, in_order
-from plots.trajectories import ARROWS, DASH, MARKERS, NUMBERS, TEXT, _arrows, _figure, draw_trajectories
-from store.atomic import write_csv
-from store.readers import StoreError, read_csv
+from icl_lab.plots.style import ORDERED, in_order
+from icl_lab.plots.trajectories import ARROWS, DASH, MARKERS, NUMBERS, TEXT, _arrows, _figure, draw_trajectories
+from icl_lab.store.atomic import write_csv
+from icl_lab.store.readers import StoreError, read_csv
 from tests.plots.readable import check_readable
 
 LABELS = {"title": "A title", "x_label": "PC1 (24 %)", "y_label": "PC2 (11 %)"}
@@ -59,7 +59,9 @@ def test_nine_series_can_be_read_in_a_column(tmp_path: Path) -> None:
     write_csv(tmp_path / "plane.csv", table())
     drawn = []
     with pytest.MonkeyPatch.context() as patch:  # in the style in which it is drawn
-        patch.setattr("plots.style.save_both", lambda figure, path: drawn.append((figure, check_readable(figure))))
+        patch.setattr(
+            "icl_lab.plots.style.save_both", lambda figure, path: drawn.append((figure, check_readable(figure)))
+        )
         draw_trajectories(tmp_path / "plane.csv", LABELS)
     found = drawn[0][0]
     assert [axes.get_title() for axes in found.axes] == ["a", "b"]

@@ -4,12 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from configs.keys import first_fields
-from configs.registry import from_dict
-from configs.run import RunConfig
-from configs.schema_1 import DEFAULTS_1, INSTEAD_OF_DIM, earlier_id
-from store import layout
-from store.rundir import read_config
+from icl_lab.lab.configs.keys import first_fields
+from icl_lab.lab.configs.registry import from_dict
+from icl_lab.lab.configs.run import RunConfig
+from icl_lab.lab.configs.schema_1 import DEFAULTS_1, INSTEAD_OF_DIM, earlier_id
+from icl_lab.store import layout
+from icl_lab.store.rundir import read_config
 
 SCHEDULES = ("cosine", "triangle")  # which had a truth value each
 

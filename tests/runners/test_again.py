@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from store import layout, rundir
-from store.atomic import write_bytes, write_json
+from icl_lab.store import layout, rundir
+from icl_lab.store.atomic import write_bytes, write_json
 from tests.runners.tiny import LSA1, SIZES, Workshop, copied, results
 
 

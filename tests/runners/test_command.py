@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from configs.diversity import DiversityConfig
-from configs.regression import RegressionConfig
-from runners.command import report_divergence, report_stop, resume_command
-from runners.locking import locked_runs, restore_threads
-from store import StoreError, checkpoint, layout, rundir
-from store.lock import locked
-from store.provenance import provenance
+from icl_lab.families.diversity.config import DiversityConfig
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.runners.command import report_divergence, report_stop, resume_command
+from icl_lab.runners.locking import locked_runs, restore_threads
+from icl_lab.store import StoreError, checkpoint, layout, rundir
+from icl_lab.store.lock import locked
+from icl_lab.store.provenance import provenance
 from tests.doors import Refused, ran, refused, snapshot
 
 __all__ = ["ran", "refused"]

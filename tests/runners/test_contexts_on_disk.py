@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from curricula.context import Context, draw_context
-from runners.regression import _with_effects
-from src.config import ContextConfig
-from src.data_config import DataConfig
-from src.prng import key
-from store import layout
+from icl_lab.runners.regression import _with_effects
+from icl_lab.src.config import ContextConfig
+from icl_lab.src.context import Context, draw_context
+from icl_lab.src.data_config import DataConfig
+from icl_lab.src.prng import key
+from icl_lab.store import layout
 from tests.runners.tiny import DIM, LSA1, PAIRS, TASKS, Workshop, in_float64
 
 

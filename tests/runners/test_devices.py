@@ -10,7 +10,7 @@ import jax
 import numpy as np
 import pytest
 
-from store import layout, rundir
+from icl_lab.store import layout, rundir
 from tests.families.test_experiment import FIRST
 from tests.runners.test_distributed import ROUNDING, params
 from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, LSA1, RECORDED, SIZES, THREADS, Workshop
@@ -24,8 +24,8 @@ from dataclasses import replace
 from pathlib import Path
 import jax, numpy as np
 sys.path.insert(0, ".")
-from runners.pack import Job, Pack
-from src.precision import use_highest_precision
+from icl_lab.runners.pack import Job, Pack
+from icl_lab.src.precision import use_highest_precision
 from tests.families.test_experiment import config_of
 
 family, devices, out = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import cli
-from runners import flags
-from store import layout, rundir
-from store.params import read_params
+from icl_lab.lab import cli
+from icl_lab.runners import flags
+from icl_lab.store import layout, rundir
+from icl_lab.store.params import read_params
 from tests.runners.tiny import EVERY_CHUNK, LSA1, RECORDED, ROOT, SIZES, Workshop
 
 PROCESSES = 2

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from store import checkpoint, layout, rundir
-from store.atomic import write_safetensors
-from store.params import read_params
-from store.readers import read_safetensors
+from icl_lab.store import checkpoint, layout, rundir
+from icl_lab.store.atomic import write_safetensors
+from icl_lab.store.params import read_params
+from icl_lab.store.readers import read_safetensors
 from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, LSA1, RECORDED, SIZES, Done, Workshop, copied, results
 
 LINE = (LSA1, *SIZES, "--save_attention", *EVERY_CHUNK)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from store import layout, rundir
+from icl_lab.store import layout, rundir
 from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, LSA1, SIZES, TWOLAYER, Workshop, results
 
 # place -> where exactly, one of which is drawn

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-import store
-from analysis.command import OF_ANY_FAMILY
-from analysis.loaded_run import load_run
-from analysis.measures.layerwise import layerwise
-from runners.progress import NullLogger
-from runners.training import Job, run_pack
-from store import layout
-from sweeps.collect import collect
-from sweeps.grid import Grid
-from sweeps.plan import cells, plan
+from icl_lab import store
+from icl_lab.analysis.command import OF_ANY_FAMILY
+from icl_lab.analysis.loaded_run import load_run
+from icl_lab.analysis.measures.layerwise import layerwise
+from icl_lab.runners.progress import NullLogger
+from icl_lab.runners.training import Job, run_pack
+from icl_lab.store import layout
+from icl_lab.sweeps.collect import collect
+from icl_lab.sweeps.grid import Grid
+from icl_lab.sweeps.plan import cells, plan
 from tests.doors import Ran, Refused, ran, refused
 from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, Workshop, copied, results
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.processes import measure
-from store import layout
+from icl_lab.benchmarks.processes import measure
+from icl_lab.store import layout
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from store import layout, rundir
+from icl_lab.store import layout, rundir
 from tests.analysis.llc_runs import words
 from tests.families.small import SIZES as PLUGIN_SIZES
 from tests.families.small import TOKENS

@@ -8,15 +8,15 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from configs.regression import RegressionConfig
-from runners.pack import by_checkpoint, programs
-from runners.progress import NullLogger
-from runners.static_shape import static_shape
-from runners.training import Job, run_pack
-from src.config import ContextConfig
-from store import checkpoint, layout, rundir
-from store.params import read_params
-from store.readers import read_safetensors
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.runners.pack import by_checkpoint, programs
+from icl_lab.runners.progress import NullLogger
+from icl_lab.runners.static_shape import static_shape
+from icl_lab.runners.training import Job, run_pack
+from icl_lab.src.config import ContextConfig
+from icl_lab.store import checkpoint, layout, rundir
+from icl_lab.store.params import read_params
+from icl_lab.store.readers import read_safetensors
 from tests.runners.tiny import INTERRUPTED, RECORDED, Workshop, results
 
 WIDTH = 4
@@ -26,10 +26,10 @@ TRAIN = f"""
 import sys
 from dataclasses import replace
 from pathlib import Path
-from runners import training
-from runners.persistence import Persistence
-from store import rundir
-from runners.progress import ConsoleLogger
+from icl_lab.runners import training
+from icl_lab.runners.persistence import Persistence
+from icl_lab.store import rundir
+from icl_lab.runners.progress import ConsoleLogger
 
 class Watched(training.Pack):
     def advance(self):
@@ -201,8 +201,8 @@ COMPILED = """
 import sys, jax
 from dataclasses import replace
 from pathlib import Path
-from runners.training import run_one
-from store import rundir
+from icl_lab.runners.training import run_one
+from icl_lab.store import rundir
 
 count = 0
 def listen(name, seconds, **_):

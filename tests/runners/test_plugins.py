@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from store import layout
-from store.params import read_params
+from icl_lab.store import layout
+from icl_lab.store.params import read_params
 from tests.doors import snapshot
 from tests.plugin_sources import EVERYTHING
 from tests.runners.tiny import INTERRUPTED, LSA1, SIZES, Workshop, copied, tokens

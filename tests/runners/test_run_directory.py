@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import store
-from families.regression import make_model
-from src.prng import Purpose, key, purpose_key
-from store import layout
+from icl_lab import store
+from icl_lab.families.regression.task import make_model
+from icl_lab.src.prng import Purpose, key, purpose_key
+from icl_lab.store import layout
 from tests import reference
 from tests.runners.tiny import BATCH, DIM, PAIRS, RECORDED, STEPS, TASKS, THREADS, Workshop, in_float64, tokens
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import store
-from analysis.loaded_run import load_run
-from families.languages import accuracy
-from store import layout
+from icl_lab import store
+from icl_lab.analysis.loaded_run import load_run
+from icl_lab.families.languages.task import accuracy
+from icl_lab.store import layout
 from tests.doors import Ran, Refused, ran, refused
 
 __all__ = ["ran", "refused"]

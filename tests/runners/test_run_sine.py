@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.command import OF_ANY_FAMILY
-from configs.overrides import resolve, set_values
-from configs.presets import preset
-from runners.progress import NullLogger
-from runners.training import Job, run_pack
-from scripts.reference_page import files
-from store import layout, rundir
-from sweeps.collect import collect
-from sweeps.grid import Grid
-from sweeps.plan import cells, plan
+from icl_lab.analysis.command import OF_ANY_FAMILY
+from icl_lab.lab.configs.overrides import resolve, set_values
+from icl_lab.lab.configs.presets import preset
+from icl_lab.runners.progress import NullLogger
+from icl_lab.runners.training import Job, run_pack
+from icl_lab.scripts.reference_page import files
+from icl_lab.store import layout, rundir
+from icl_lab.sweeps.collect import collect
+from icl_lab.sweeps.grid import Grid
+from icl_lab.sweeps.plan import cells, plan
 from tests.doors import Refused, ran, refused
 from tests.runners.tiny import (
     EVERY_CHUNK,

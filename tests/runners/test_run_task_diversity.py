@@ -10,14 +10,14 @@ import jax
 import numpy as np
 import pytest
 
-from configs.overrides import resolve, set_values
-from configs.presets import preset
-from configs.regression import RegressionConfig
-from families.diversity import make_model
-from runners.pack import programs
-from runners.static_shape import static_shape, training_part
-from src.prng import Purpose, key, purpose_key
-from store import layout, rundir
+from icl_lab.families.diversity.task import make_model
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.lab.configs.overrides import resolve, set_values
+from icl_lab.lab.configs.presets import preset
+from icl_lab.runners.pack import programs
+from icl_lab.runners.static_shape import static_shape, training_part
+from icl_lab.src.prng import Purpose, key, purpose_key
+from icl_lab.store import layout, rundir
 from tests.doors import Refused, ran, refused
 from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, Workshop, in_float64, results
 
@@ -244,9 +244,9 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 import jax
-from runners.training import Job, Wanted, run_pack
-from store import rundir
-from runners.progress import NullLogger
+from icl_lab.runners.training import Job, Wanted, run_pack
+from icl_lab.store import rundir
+from icl_lab.runners.progress import NullLogger
 
 chunks = []
 def listen(name, seconds, **facts):

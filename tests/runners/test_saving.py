@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runners import training
-from runners.command import report_divergence
-from runners.persistence import Persistence
-from runners.progress import NullLogger
-from runners.training import Job, run_pack
-from store import checkpoint, layout, rundir
+from icl_lab.runners import training
+from icl_lab.runners.command import report_divergence
+from icl_lab.runners.persistence import Persistence
+from icl_lab.runners.progress import NullLogger
+from icl_lab.runners.training import Job, run_pack
+from icl_lab.store import checkpoint, layout, rundir
 from tests.doors import Refused, ran, refused
 from tests.runners.test_training import FakePack, jobs, sending, train
 from tests.runners.tiny import INTERRUPTED, LSA1, SIZES, Workshop, results

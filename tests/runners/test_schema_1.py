@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from configs.identity import config_id
-from configs.overrides import resolve
-from configs.presets import preset
-from configs.schema_1 import earlier_id
-from store import layout, rundir
+from icl_lab.lab.configs.identity import config_id
+from icl_lab.lab.configs.overrides import resolve
+from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.schema_1 import earlier_id
+from icl_lab.store import layout, rundir
 from tests.doors import Ran, ran
 from tests.runners.schema_1 import put_back
 from tests.runners.tiny import INTERRUPTED, LSA1, SIZES, Workshop, copied, results
@@ -35,7 +35,7 @@ def test_the_ids_of_then_are_known(model: str) -> None:
 
 def test_a_done_run_is_found_done_and_shown(root: Path, tmp_path: Path, ran: Ran) -> None:
     """The committed one, by its own flags; none of its files is touched."""
-    run = copied(root / "examples/lsa1", tmp_path / "run")
+    run = copied(root / "demos_ref/lsa1", tmp_path / "run")
     before = results(run)
     words = "--save_attention --attention_batch 64 --eval_every 100".split()
     done = ran(LSA1, *words, "--out", run)
@@ -50,7 +50,7 @@ def test_a_done_run_is_found_done_and_shown(root: Path, tmp_path: Path, ran: Ran
 
 def test_it_is_found_without_out_too(root: Path, tmp_path: Path, ran: Ran) -> None:
     """What `--overwrite` redoes is the newest run of the config, whatever form it is in, and no other one."""
-    copied(root / "examples/lsa1", tmp_path / "runs" / "lsa1")
+    copied(root / "demos_ref/lsa1", tmp_path / "runs" / "lsa1")
     config = resolve(preset("lsa1"))
     stored = rundir.read_config(tmp_path / "runs" / "lsa1")
     assert rundir.choose(stored, None, overwrite=True, runs=tmp_path / "runs") == tmp_path / "runs" / "lsa1"

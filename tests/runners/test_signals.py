@@ -12,8 +12,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from executors import signals
-from executors.signals import WAITING, Stopped, catch_signals
+from icl_lab.lab.executors import signals
+from icl_lab.lab.executors.signals import WAITING, Stopped, catch_signals
 from tests.runners.tiny import INTERRUPTED, LSA1, ROOT, SIZES, Workshop, results
 
 HELD = {"INTERRUPT": "after:meta.json:HOLD:2", "PYTHONPATH": INTERRUPTED}  # the run has begun, and compiles next
@@ -190,8 +190,8 @@ DEEP = [LSA1, *SIZES, "--num_layers", "12", "--steps", "3"]
 # the runner, whose compiling takes seconds and then has no end
 COMPILES = """
 import threading
-from runners import pack, run_concat_inputs_targets as runner
-from runners import command
+from icl_lab.runners import pack, run_concat_inputs_targets as runner
+from icl_lab.runners import command
 compile = pack.Programs.compile
 def compiles(*given):
     print("compiling", flush=True)

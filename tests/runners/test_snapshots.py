@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import store
-from families.regression import make_model
-from src.prng import Purpose, key, purpose_key
-from store import layout, rundir, snapshots
+from icl_lab import store
+from icl_lab.families.regression.task import make_model
+from icl_lab.src.prng import Purpose, key, purpose_key
+from icl_lab.store import layout, rundir, snapshots
 from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, LSA1, RECORDED, SIZES, TWOLAYER, Workshop, copied, results
 
 KEEPING = "--config.snapshots=true"

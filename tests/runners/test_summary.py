@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from configs.diversity import DiversityConfig
-from runners import diversity
-from runners.summary import summary_text
-from src.data_config import PoolData
-from store import layout
+from icl_lab.families.diversity.config import DiversityConfig
+from icl_lab.runners import diversity
+from icl_lab.runners.summary import summary_text
+from icl_lab.src.data_config import PoolData
+from icl_lab.store import layout
 from tests.runners.tiny import LSA1, Workshop, copied
 
 NOISE = "--eval_noise_mode label_noise --eval-noise-p 0.5 --eval_noise_sigma 1 --eval_noise_placement noisy_first"

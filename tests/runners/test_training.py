@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from configs.regression import RegressionConfig
-from executors.signals import catch_signals
-from runners import finish, training
-from runners.finish import DEFAULT_WANTED, Ending, Wanted, preload_packages
-from runners.pack import GROWTH, Lane
-from runners.persistence import Persistence
-from runners.progress import NullLogger
-from runners.training import Job, run_pack
-from src.config import TrainConfig
-from store import StoreError, checkpoint, layout, rundir
-from store.rundir import METRICS_FIELDS
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.lab.executors.signals import catch_signals
+from icl_lab.runners import finish, training
+from icl_lab.runners.finish import DEFAULT_WANTED, Ending, Wanted, preload_packages
+from icl_lab.runners.pack import GROWTH, Lane
+from icl_lab.runners.persistence import Persistence
+from icl_lab.runners.progress import NullLogger
+from icl_lab.runners.training import Job, run_pack
+from icl_lab.src.config import TrainConfig
+from icl_lab.store import StoreError, checkpoint, layout, rundir
+from icl_lab.store.rundir import METRICS_FIELDS
 from tests.doors import snapshot
 
 EVERY_CHUNK = Persistence(checkpoint_seconds=0)

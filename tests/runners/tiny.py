@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from environment import processors
-from src.batch import Batch
-from store import layout
+from icl_lab.lab.environment import processors
+from icl_lab.src.batch import Batch
+from icl_lab.store import layout
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 INTERRUPTED = str(Path(__file__).parent / "interrupted")  # on PYTHONPATH, it sends signals at chosen places

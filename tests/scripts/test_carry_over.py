@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from configs.run import to_dict
-from scripts.carry_over import updates
-from store import outputs
-from store.atomic import json_bytes
-from studies.ledger import WRITER, known, read_measurements
-from studies.study import load
+from icl_lab.lab.configs.run import to_dict
+from icl_lab.scripts.carry_over import updates
+from icl_lab.store import outputs
+from icl_lab.store.atomic import json_bytes
+from icl_lab.studies.ledger import WRITER, known, read_measurements
+from icl_lab.studies.study import load
 from tests.doors import ROOT, Ran, Refused, snapshot
 
 CARRY = "scripts.carry_over"

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from scripts.demo_seeds import COLUMNS, WIDTH
-from store import rundir
-from store.readers import read_json
+from icl_lab.scripts.demo_seeds import COLUMNS, WIDTH
+from icl_lab.store import rundir
+from icl_lab.store.readers import read_json
 from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, Done, Workshop
 
 # What five seeds of the demo give to four digits: the closed form's .606 and .20623, and the transformer beside them.

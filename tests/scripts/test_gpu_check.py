@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from scripts import gpu_check
-from scripts.gpu_check import QUICK_CLAIMS
-from src.checks import ConfigError
-from store.readers import StoreError
-from studies.study import load
+from icl_lab.scripts import gpu_check
+from icl_lab.scripts.gpu_check import QUICK_CLAIMS
+from icl_lab.src.checks import ConfigError
+from icl_lab.store.readers import StoreError
+from icl_lab.studies.study import load
 from tests.runners.tiny import Workshop
 
 

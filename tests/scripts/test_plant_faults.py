@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from scripts import plant_faults
-from scripts.plant_faults import SELECTION, Fault, main, planted, read_faults
-from src.checks import ConfigError
+from icl_lab.scripts import plant_faults
+from icl_lab.scripts.plant_faults import SELECTION, Fault, main, planted, read_faults
+from icl_lab.src.checks import ConfigError
 from tests.doors import ROOT, Refused, snapshot
 
 FLOORS = {"src", "configs", "store", "baselines", "curricula", "families", "analysis", "runners", "sweeps"}

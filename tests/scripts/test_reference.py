@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from cli import UsageError
-from configs.overrides import resolve, value_at
-from configs.presets import preset
-from configs.registry import named
-from runners.flags import parser as runners_parser
-from scripts import reference
-from scripts.reference_page import artifacts, commands, files
-from src.registries import FAMILIES
-from store import layout
-from sweeps.collect import row_values
-from sweeps.grid import Grid
-from sweeps.plan import plan
+from icl_lab.lab.cli import UsageError
+from icl_lab.lab.configs.overrides import resolve, value_at
+from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.registry import named
+from icl_lab.runners.flags import parser as runners_parser
+from icl_lab.scripts import reference
+from icl_lab.scripts.reference_page import artifacts, commands, files
+from icl_lab.src.registries import FAMILIES
+from icl_lab.store import layout
+from icl_lab.sweeps.collect import row_values
+from icl_lab.sweeps.grid import Grid
+from icl_lab.sweeps.plan import plan
 from tests.doors import Ran, ran
 from tests.test_imports import is_command, modules
 

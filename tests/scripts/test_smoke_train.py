@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from executors.signals import Signals, catch_signals
-from scripts import smoke_train
-from store import layout, rundir
-from store.atomic import write_bytes, write_npy, write_npz
-from store.readers import StoreError, read_npy, read_npz
+from icl_lab.lab.executors.signals import Signals, catch_signals
+from icl_lab.scripts import smoke_train
+from icl_lab.store import layout, rundir
+from icl_lab.store.atomic import write_bytes, write_npy, write_npz
+from icl_lab.store.readers import StoreError, read_npy, read_npz
 from tests.runners.tiny import LSA1, ROOT, STEPS, Workshop, copied
 
 NOISE = f"--noise_mode label_noise --noise_p {smoke_train.RATE} --noise_sigma 0.5".split()
@@ -161,7 +161,7 @@ def test_a_file_that_cannot_be_read_is_named(file: str, content: bytes, smoke: P
 def test_a_signal_ends_them_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from runners import training
+    from icl_lab.runners import training
 
     def signalled(*_: object, signals: Signals | None = None, **__: object) -> str:
         with nullcontext(signals) if signals else catch_signals() as caught:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from jax.test_util import check_grads
 
-from src.attention_products import MOST_ROWS, pair_scores, weighted_sums
+from icl_lab.src.attention_products import MOST_ROWS, pair_scores, weighted_sums
 
 B, N, W = 2, 4, 5
 PRODUCTS = {

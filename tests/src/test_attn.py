@@ -5,8 +5,8 @@ import jax
 import numpy as np
 import pytest
 
-from src import prng
-from src.attn import Attention, merged_of
+from icl_lab.src import prng
+from icl_lab.src.attn import Attention, merged_of
 from tests import reference
 
 ROWS, PAIRS, WIDTH = 5, 4, 6

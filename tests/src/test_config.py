@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from configs.diversity import DiversityConfig
-from configs.layerwise import LayerwiseConfig
-from configs.registry import from_dict
-from configs.regression import RegressionConfig
-from configs.run import RunConfig, made_of, to_dict
-from configs.sine import SineConfig
-from src import checks, config, registries, registry
-from src.checks import ConfigError
-from src.config import (
+from icl_lab.families.diversity.config import DiversityConfig
+from icl_lab.families.layerwise.config import LayerwiseConfig
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.sine.config import SineConfig
+from icl_lab.lab.configs.registry import from_dict
+from icl_lab.lab.configs.run import RunConfig, made_of, to_dict
+from icl_lab.src import checks, config, registries, registry
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.config import (
     ContextConfig,
     DecoderConfig,
     EmbeddedModel,
@@ -29,7 +29,7 @@ from src.config import (
     StackConfig,
     TrainConfig,
 )
-from src.data_config import DataConfig, LinearData, PoolData, QueriesData, SineData
+from icl_lab.src.data_config import DataConfig, LinearData, PoolData, QueriesData, SineData
 
 RUNS = (RegressionConfig, LayerwiseConfig, SineConfig, DiversityConfig)
 PARTS = (

@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from src.checks import ConfigError
-from src.covariance import FIXED_SPECTRA, fixed_eigenvalues, haar, orthonormal
-from src.data import TASK_POWERS, labels, sample_batch
-from src.data import TEACHERS as TEACHERS_BY_NAME
-from src.data_config import SPECTRA, TASK_COVARIANCES, TEACHERS, DataConfig
-from src.prng import Purpose, key, purpose_key
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.covariance import FIXED_SPECTRA, fixed_eigenvalues, haar, orthonormal
+from icl_lab.src.data import TASK_POWERS, labels, sample_batch
+from icl_lab.src.data import TEACHERS as TEACHERS_BY_NAME
+from icl_lab.src.data_config import SPECTRA, TASK_COVARIANCES, TEACHERS, DataConfig
+from icl_lab.src.prng import Purpose, key, purpose_key
 
 RECIPROCAL = DataConfig(4, 6, "gaussian", spectrum="power_law")
 TASKS = 20_000

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from baselines.gradient_descent import gd
-from src import data as data_module
-from src import prng
-from src.batch import Batch
-from src.config import TOKENS, ModelConfig
-from src.data import positional_code, sample_batch, sample_other_batch, scale_inputs, take_pairs, tokenise
-from src.data_config import DataConfig
+from icl_lab.baselines.gradient_descent import gd
+from icl_lab.src import data as data_module
+from icl_lab.src import prng
+from icl_lab.src.batch import Batch
+from icl_lab.src.config import TOKENS, ModelConfig
+from icl_lab.src.data import positional_code, sample_batch, sample_other_batch, scale_inputs, take_pairs, tokenise
+from icl_lab.src.data_config import DataConfig
 from tests.reference import random_batch
 
 SIGMAS = 4.0

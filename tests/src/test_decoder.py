@@ -9,17 +9,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from configs.diversity import DiversityConfig
-from configs.overrides import resolve
-from configs.presets import preset
-from families.diversity import make_model
-from src.batch import Batch
-from src.config import DecoderConfig, TrainConfig
-from src.data_config import PoolData
-from src.decoder import block_kernels
-from src.prng import key
-from src.sequences import tokenise
-from src.train import Member, make_trainer
+from icl_lab.families.diversity.config import DiversityConfig
+from icl_lab.families.diversity.task import make_model
+from icl_lab.lab.configs.overrides import resolve
+from icl_lab.lab.configs.presets import preset
+from icl_lab.src.batch import Batch
+from icl_lab.src.config import DecoderConfig, TrainConfig
+from icl_lab.src.data_config import PoolData
+from icl_lab.src.decoder import block_kernels
+from icl_lab.src.prng import key
+from icl_lab.src.sequences import tokenise
+from icl_lab.src.train import Member, make_trainer
 from tests import reference
 
 PAIRS, DIM, WIDTH, LAYERS, SIZE = 3, 2, 6, 2, 7

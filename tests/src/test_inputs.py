@@ -8,15 +8,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from baselines.gradient_descent import context_losses, one_step_size
-from configs.layerwise import LayerwiseConfig
-from configs.regression import RegressionConfig
-from src import inputs, prng
-from src.batch import Batch
-from src.checks import ConfigError, named
-from src.config import ContextConfig
-from src.data_config import DataConfig, QueriesData
-from src.registries import INPUT_DISTRIBUTIONS, InputDistribution
+from icl_lab.baselines.gradient_descent import context_losses
+from icl_lab.families.layerwise.config import LayerwiseConfig
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.src import inputs, prng
+from icl_lab.src.batch import Batch
+from icl_lab.src.checks import ConfigError, named
+from icl_lab.src.config import ContextConfig
+from icl_lab.src.data_config import DataConfig, QueriesData
+from icl_lab.src.one_step import one_step_size
+from icl_lab.src.registries import INPUT_DISTRIBUTIONS, InputDistribution
 
 COUNT = 200_000
 SIGMAS = 5.0

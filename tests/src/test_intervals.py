@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from src import intervals
+from icl_lab.src import intervals
 
 POSITIVE = st.lists(st.floats(0.01, 100.0), min_size=2, max_size=8).map(np.array)
 

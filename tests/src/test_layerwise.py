@@ -9,17 +9,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from baselines.construction import gd_params
-from configs.layerwise import LayerwiseConfig
-from families.layerwise import make_model
-from src.batch import Batch
-from src.config import EmbeddedModel, LayersTrainConfig, TrainConfig
-from src.data_config import QueriesData
-from src.layerwise import roll_out
-from src.model import Params
-from src.prng import key
-from src.queries import sample_batch
-from src.train import Member, make_trainer, scheduled
+from icl_lab.baselines.construction import gd_params
+from icl_lab.families.layerwise.config import LayerwiseConfig
+from icl_lab.families.layerwise.task import make_model
+from icl_lab.src.batch import Batch
+from icl_lab.src.config import EmbeddedModel, LayersTrainConfig, TrainConfig
+from icl_lab.src.data_config import QueriesData
+from icl_lab.src.layerwise import roll_out
+from icl_lab.src.model import Params
+from icl_lab.src.prng import key
+from icl_lab.src.queries import sample_batch
+from icl_lab.src.train import Member, make_trainer, scheduled
 from tests import reference
 
 DATA = QueriesData(dim=3, num_pairs=5, num_queries=4, input_distribution="gaussian")

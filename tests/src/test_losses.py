@@ -7,7 +7,7 @@ import pytest
 from scipy.special import log_softmax
 from sklearn.metrics import log_loss, mean_squared_error
 
-from src.losses import LOSSES, binary_cross_entropies, cross_entropies, half_mse, half_squared_errors
+from icl_lab.src.losses import LOSSES, binary_cross_entropies, cross_entropies, half_mse, half_squared_errors
 
 pytestmark = pytest.mark.usefixtures("x64")
 RNG = np.random.default_rng(0)

@@ -8,12 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from src import decoder, layerwise, sine, transformer
-from src.attn import no_hook
-from src.config import Architecture, DecoderConfig, EmbeddedModel, ModelConfig, SineModel
-from src.losses import LOSSES, OF_A_NUMBER
-from src.model import Model, as_model, losses_of_zero
-from src.prng import key
+from icl_lab.src import decoder, layerwise, sine, transformer
+from icl_lab.src.attn import no_hook
+from icl_lab.src.config import Architecture, DecoderConfig, EmbeddedModel, ModelConfig, SineModel
+from icl_lab.src.losses import LOSSES, OF_A_NUMBER
+from icl_lab.src.model import Model, as_model, losses_of_zero
+from icl_lab.src.prng import key
 from tests.reference import random_batch
 
 TASKS, PAIRS, DIM, QUERIES = 7, 4, 3, 2

@@ -5,7 +5,7 @@ import pytest
 from jax.extend.random import threefry_2x32 as jax_threefry
 from scipy import stats
 
-from src import prng
+from icl_lab.src import prng
 
 WORD = 2**32
 WIDTHS = (8, 16, 32, 64)

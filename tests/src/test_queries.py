@@ -4,10 +4,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from src import data as single
-from src.data_config import DataConfig, QueriesData
-from src.prng import Purpose, key
-from src.queries import CHUNK, sample_batch, task_chunks, tokenise
+from icl_lab.src import data as single
+from icl_lab.src.data_config import DataConfig, QueriesData
+from icl_lab.src.prng import Purpose, key
+from icl_lab.src.queries import CHUNK, sample_batch, task_chunks, tokenise
 
 DATA = QueriesData(dim=3, num_pairs=5, num_queries=4, input_distribution="gaussian", noise_std=0.5)
 

@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from analysis.measures.algorithms import ALGORITHMS, TF
-from analysis.measures.comparators import COMPARATORS
-from analysis.measures.test_set import BASELINES
-from configs.registry import FAMILIES
-from src import registries
-from src.checks import ConfigError
-from src.registry import Functions, Registry
+from icl_lab.analysis.measures.algorithms import ALGORITHMS, TF
+from icl_lab.analysis.measures.comparators import COMPARATORS
+from icl_lab.analysis.measures.test_set import BASELINES
+from icl_lab.lab.configs.registry import FAMILIES
+from icl_lab.src import registries
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.registry import Functions, Registry
 
 # registry -> names that stand beside those of its plugins, in one table
 TABLES: Mapping[str, tuple[str, ...]] = {
     "opponent": (TF, *ALGORITHMS, *BASELINES, *COMPARATORS),
-    "task distribution": ("ridge", "dmmse"),  # of `families.diversity.references`
+    "task distribution": ("ridge", "dmmse"),  # of `families.diversity.task.references`
 }
 OTHER = registries.Opponent(), registries.TaskDistribution(bayes="own", posterior_mean=lambda batch, config: None)
 Add = Callable[[Registry[Any], str, Any], None]

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from analysis.measures import (
+from icl_lab.analysis.measures import (
     algorithm_distance,
     comparators,
     layerwise,
@@ -25,13 +25,14 @@ from analysis.measures import (
     transience,
     turn,
 )
-from analysis.measures.algorithm_distance import Response
-from analysis.measures.development import behaviour
-from baselines import bayes, comparison, loss_curves
-from families import diversity, languages
-from src import losses, statistics
-from src.batch import Batch
-from src.checks import same_shape
+from icl_lab.analysis.measures.algorithm_distance import Response
+from icl_lab.analysis.measures.development import behaviour
+from icl_lab.baselines import bayes, comparison, loss_curves
+from icl_lab.families.diversity import task as diversity
+from icl_lab.families.languages import task as languages
+from icl_lab.src import losses, statistics
+from icl_lab.src.batch import Batch
+from icl_lab.src.checks import same_shape
 
 Pair = Callable[[Any, Any], Any]
 

@@ -6,9 +6,9 @@ import numpy as np
 import optax
 import pytest
 
-from src.checks import ConfigError
-from src.config import TrainConfig
-from src.train import scheduled
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.config import TrainConfig
+from icl_lab.src.train import scheduled
 
 LR = 3e-3
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from src.batch import Batch
-from src.data_config import PoolData
-from src.prng import key
-from src.registries import TASK_DISTRIBUTIONS
-from src.sequences import sample_sequences, task_pool, tokenise
-from src.tasks import centres
+from icl_lab.src.batch import Batch
+from icl_lab.src.data_config import PoolData
+from icl_lab.src.prng import key
+from icl_lab.src.registries import TASK_DISTRIBUTIONS
+from icl_lab.src.sequences import sample_sequences, task_pool, tokenise
+from icl_lab.src.tasks import centres
 
 DATA = PoolData(dim=3, num_pairs=4, input_distribution="gaussian", weight_scale=2.0, noise_std=0.5)
 ON_SPHERE = replace(DATA, task_distribution="sphere", noise_std=0.0)

@@ -4,14 +4,14 @@ import jax
 import numpy as np
 import pytest
 
-from configs.regression import RegressionConfig
-from configs.sine import SineConfig
-from families.sine import make_model
-from src.batch import Batch
-from src.config import EMBEDDED, ModelConfig, SineModel
-from src.data_config import DataConfig, SineData
-from src.prng import key
-from src.sine import read_outs, sample_sines
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.sine.config import SineConfig
+from icl_lab.families.sine.task import make_model
+from icl_lab.src.batch import Batch
+from icl_lab.src.config import EMBEDDED, ModelConfig, SineModel
+from icl_lab.src.data_config import DataConfig, SineData
+from icl_lab.src.prng import key
+from icl_lab.src.sine import read_outs, sample_sines
 from tests import reference
 
 DATA = SineData(num_pairs=7, input_range=10.0)

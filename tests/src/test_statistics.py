@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import stats
 
-from src.statistics import Contrast, Equivalence, contrast, equivalence, holm, mean_and_interval
+from icl_lab.src.statistics import Contrast, Equivalence, contrast, equivalence, holm, mean_and_interval
 
 LOSSES = (
     st.integers(2, 8)

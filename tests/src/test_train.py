@@ -11,15 +11,15 @@ import numpy as np
 import optax
 import pytest
 
-from configs.regression import RegressionConfig
-from families.regression import make_model
-from src.config import TrainConfig
-from src.data import sample_batch
-from src.data_config import DataConfig
-from src.losses import half_mse
-from src.model import Model
-from src.prng import key
-from src.train import NEVER, Member, Trainer, TrainState, lane, make_optimizer, make_trainer, updated
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.regression.task import make_model
+from icl_lab.src.config import TrainConfig
+from icl_lab.src.data import sample_batch
+from icl_lab.src.data_config import DataConfig
+from icl_lab.src.losses import half_mse
+from icl_lab.src.model import Model
+from icl_lab.src.prng import key
+from icl_lab.src.train import NEVER, Member, Trainer, TrainState, lane, make_optimizer, make_trainer, updated
 
 CONFIG = RegressionConfig(data=DataConfig(dim=4, num_pairs=5), training=TrainConfig(batch_size=64))
 MODEL, NOTHING = make_model(CONFIG), {}

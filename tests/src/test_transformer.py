@@ -10,15 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from configs.overrides import resolve
-from configs.presets import preset
-from configs.regression import RegressionConfig
-from families.regression import make_model
-from src import attn, prng, transformer
-from src.batch import Batch
-from src.config import TOKENS, ModelConfig, TrainConfig
-from src.data import sample_batch, tokenise
-from src.data_config import DataConfig
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.regression.task import make_model
+from icl_lab.lab.configs.overrides import resolve
+from icl_lab.lab.configs.presets import preset
+from icl_lab.src import attn, prng, transformer
+from icl_lab.src.batch import Batch
+from icl_lab.src.config import TOKENS, ModelConfig, TrainConfig
+from icl_lab.src.data import sample_batch, tokenise
+from icl_lab.src.data_config import DataConfig
 from tests import reference
 
 DATA = DataConfig(dim=3, num_pairs=4)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from store import StoreError, aside, layout
+from icl_lab.store import StoreError, aside, layout
 from tests.trust.damage import limited
 
 NAME, OTHER = "0123abcd_step_00000030.npz", "0123abcd_step_00000060.npz"

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from store import atomic, layout, manifest, owners
+from icl_lab.store import atomic, layout, manifest, owners
 
 ARRAYS = hnp.arrays(
     st.sampled_from([np.float32, np.int32, np.bool_]), hnp.array_shapes(max_dims=3, max_side=4), elements=None

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store import StoreError, checkpoint, layout
-from store.atomic import write_safetensors
+from icl_lab.store import StoreError, checkpoint, layout
+from icl_lab.store.atomic import write_safetensors
 
 LIKE = {"['w']": np.zeros(3, np.float32)}  # the shape of what is saved here
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import environment_variables
-from configs.regression import RegressionConfig
-from store import StoreError, checkpoint, conditions, layout, rundir
-from store.provenance import provenance
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.lab import environment_variables
+from icl_lab.store import StoreError, checkpoint, conditions, layout, rundir
+from icl_lab.store.provenance import provenance
 
 A = {
     "python": "3.11",

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-import store
-from configs.registry import FAMILIES, named
-from store import earlier_names, layout, rundir
-from store.export import Copy
-from store.listing import list_runs
-from store.readers import read_csv
-from sweeps import table
+from icl_lab import store
+from icl_lab.lab.configs.registry import FAMILIES, named
+from icl_lab.store import earlier_names, layout, rundir
+from icl_lab.store.export import Copy
+from icl_lab.store.listing import list_runs
+from icl_lab.store.readers import read_csv
+from icl_lab.sweeps import table
 from tests.store.test_runs import made
 
 # (an earlier version's, today's), of each family

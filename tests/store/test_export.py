@@ -12,9 +12,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from store import export as export_module
-from store import layout, rundir
-from store.export import Export
+from icl_lab.store import export as export_module
+from icl_lab.store import layout, rundir
+from icl_lab.store.export import Export
 from tests.doors import ROOT, Ran, Refused, ran, refused, snapshot
 from tests.store.test_runs import made
 
@@ -179,7 +179,7 @@ def test_the_exit_status_is_2_if_a_run_is_damaged(
     runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(export_module, "TensorBoard", lambda folder, run: Notes())
-    monkeypatch.setattr("environment.find_spec", lambda name: name)  # as if it was installed
+    monkeypatch.setattr("icl_lab.lab.environment.find_spec", lambda name: name)  # as if it was installed
     words = [str(runs), "--tensorboard", "logs"]
     assert export_module.main(words) == 0
     (made(runs / "a") / layout.METRICS).write_text("years of work\n")
@@ -258,7 +258,7 @@ def test_event_files_of_others_stay(runs: Path, tmp_path: Path, ran: Ran, refuse
 TOGETHER = """
 import sys
 from pathlib import Path
-from store.export import WeightsAndBiases
+from icl_lab.store.export import WeightsAndBiases
 
 a, b, folder = map(Path, sys.argv[1:])
 one, other = (WeightsAndBiases("project", run.name, run, folder, online=False) for run in (a, b))

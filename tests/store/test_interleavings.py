@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from store import StoreError, layout, owners, ownership
-from store.atomic import replace_file
+from icl_lab.store import StoreError, layout, owners, ownership
+from icl_lab.store.atomic import replace_file
 
 STEPS = ("open", "write", "replace", "unlink", "ftruncate", "listdir", "scandir")  # of `os`: a writer stops before each
 ATTEMPTS = 20  # to take the lock

@@ -20,9 +20,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from store import StoreError, checkpoint, layout, lock, manifest, owners, ownership, rundir, snapshots
-from store.atomic import replace_file, write_bytes
-from store.lock import in_use, locked, locked_file
+from icl_lab.store import StoreError, checkpoint, layout, lock, manifest, owners, ownership, rundir, snapshots
+from icl_lab.store.atomic import replace_file, write_bytes
+from icl_lab.store.lock import in_use, locked, locked_file
 from tests.doors import snapshot
 
 BEAT, STALE = 0.1, 1.5
@@ -31,9 +31,9 @@ BEAT, STALE = 0.1, 1.5
 HOLD = f"""
 import fcntl, sys, time
 from pathlib import Path
-from store import owners, ownership
-from store.atomic import replace_file
-from store.lock import locked
+from icl_lab.store import owners, ownership
+from icl_lab.store.atomic import replace_file
+from icl_lab.store.lock import locked
 fcntl.flock = lambda *_: None
 time.time = lambda: 1e12  # a clock that is far ahead
 ownership.BEAT_SECONDS, owners.STALE_SECONDS = {BEAT}, {STALE}
@@ -543,9 +543,9 @@ def test_a_lock_is_not_written_through_a_link(tmp_path: Path) -> None:
 COUNT = r"""
 import sys, time
 from pathlib import Path
-from store import owners, ownership
-from store.lock import locked_file
-from store.atomic import replace_file
+from icl_lab.store import owners, ownership
+from icl_lab.store.lock import locked_file
+from icl_lab.store.atomic import replace_file
 owners.host = lambda: sys.argv[1]
 file = Path(sys.argv[2])
 for number in range(int(sys.argv[3])):

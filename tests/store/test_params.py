@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from store import StoreError, layout
-from store.params import read_params, write_params
+from icl_lab.store import StoreError, layout
+from icl_lab.store.params import read_params, write_params
 
 LEAF = hnp.arrays(np.float32, hnp.array_shapes(max_dims=3, max_side=3), elements=st.floats(width=32))
 MODULES = st.lists(st.text("ab_0", min_size=1, max_size=4), min_size=1, max_size=3).map("/".join)

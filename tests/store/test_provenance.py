@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from configs import identity
-from configs.identity import config_id
-from configs.registry import from_dict, named
-from configs.regression import RegressionConfig
-from configs.run import RunConfig, fields_of, to_dict
-from environment import processors
-from languages import config as of_languages
-from src import config as known
-from src import data_config, registries
-from store import provenance
+from icl_lab.families.languages import data as of_languages
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.lab.configs import identity
+from icl_lab.lab.configs.identity import config_id
+from icl_lab.lab.configs.registry import from_dict, named
+from icl_lab.lab.configs.run import RunConfig, fields_of, to_dict
+from icl_lab.lab.environment import processors
+from icl_lab.src import config as known
+from icl_lab.src import data_config, registries
+from icl_lab.store import provenance
 
 CHOICES = {
     "input_distribution": registries.INPUT_DISTRIBUTIONS,

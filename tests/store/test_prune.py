@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from store import StoreError, aside, layout, owners, ownership, prune, rundir
-from store.atomic import write_json
-from store.listing import Entry, list_runs
-from store.lock import locked
-from store.readers import read_json
+from icl_lab.store import StoreError, aside, layout, owners, ownership, prune, rundir
+from icl_lab.store.atomic import write_json
+from icl_lab.store.listing import Entry, list_runs
+from icl_lab.store.lock import locked
+from icl_lab.store.readers import read_json
 from tests.doors import Ran, Refused, ran, refused, snapshot
 from tests.store.test_runs import made
 

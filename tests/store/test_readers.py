@@ -14,9 +14,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from configs.regression import RegressionConfig
-from configs.run import to_dict
-from store import StoreError, atomic, layout, readers, rundir
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.lab.configs.run import to_dict
+from icl_lab.store import StoreError, atomic, layout, readers, rundir
 
 READERS: dict[str, Callable[[Path], Any]] = {
     "json": readers.read_json,

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from configs.regression import RegressionConfig
-from store import checkpoint, layout, manifest, outputs, rundir, snapshots
-from store.lock import locked
-from store.replacing import unshare
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.store import checkpoint, layout, manifest, outputs, rundir, snapshots
+from icl_lab.store.lock import locked
+from icl_lab.store.replacing import unshare
 from tests.runners.tiny import INTERRUPTED, LSA1, SIZES, Workshop, workshop
 
 __all__ = ["workshop"]

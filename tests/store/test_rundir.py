@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from configs.identity import config_id
-from configs.regression import RegressionConfig
-from configs.run import to_dict
-from store import StoreError, atomic, checkpoint, layout, manifest, owners, readers, rundir
-from store.atomic import write_bytes
-from store.lock import locked
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.lab.configs.identity import config_id
+from icl_lab.lab.configs.run import to_dict
+from icl_lab.store import StoreError, atomic, checkpoint, layout, manifest, owners, readers, rundir
+from icl_lab.store.atomic import write_bytes
+from icl_lab.store.lock import locked
 from tests.thinned import thinned
 
 CONFIG = RegressionConfig(data_seed=1)
@@ -541,8 +541,8 @@ READ = r"""
 import re, sys
 from pathlib import Path
 from types import SimpleNamespace
-from store import rundir
-from store.export import Export
+from icl_lab.store import rundir
+from icl_lab.store.export import Export
 
 peak = lambda: int(re.search(r"VmHWM:\s*([0-9]+)", Path("/proc/self/status").read_text())[1]) / 1024
 run, before = Path(sys.argv[1]), peak()

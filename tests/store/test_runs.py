@@ -13,15 +13,15 @@ from typing import Any
 import pandas as pd
 import pytest
 
-import store
-from configs.registry import from_dict, named
-from configs.run import to_dict
-from src.registry import LOADED, Plugin
-from store import StoreError, layout, owners, rundir, sources
-from store.atomic import write_csv, write_json
-from store.listing import list_runs
-from store.readers import read_json
-from store.runs import COLUMNS, text_of
+from icl_lab import store
+from icl_lab.lab.configs.registry import from_dict, named
+from icl_lab.lab.configs.run import to_dict
+from icl_lab.src.registry import LOADED, Plugin
+from icl_lab.store import StoreError, layout, owners, rundir, sources
+from icl_lab.store.atomic import write_csv, write_json
+from icl_lab.store.listing import list_runs
+from icl_lab.store.readers import read_json
+from icl_lab.store.runs import COLUMNS, text_of
 
 NOW = datetime(2030, 1, 10, tzinfo=UTC)
 SUMMARIES = {

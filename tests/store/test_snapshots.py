@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import save
 
-from store import layout, manifest, readers, snapshots
-from store.params import flattened
-from store.readers import StoreError
+from icl_lab.store import layout, manifest, readers, snapshots
+from icl_lab.store.params import flattened
+from icl_lab.store.readers import StoreError
 
 STEPS = (0, 5, 7)
 

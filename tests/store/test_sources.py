@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from configs.regression import RegressionConfig
-from store import sources
-from store.provenance import provenance
-from store.sources import changed_files, notice
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.store import sources
+from icl_lab.store.provenance import provenance
+from icl_lab.store.sources import changed_files, notice
 from tests.test_imports import FLOOR, imported
 
 HERE = {"src/a.py": "1", "src/b.py": "2", "store/c.py": "3", "runners/d.py": "4"}
@@ -27,8 +27,8 @@ def test_hashes_are_those_of_sha256sum(root: Path) -> None:
     for name in (
         "src/train.py",
         "store/atomic.py",
-        "families/regression.py",
-        "curricula/context.py",
+        "families/regression/task.py",
+        "src/context.py",
     ):
         said = subprocess.run(["sha256sum", root / name], capture_output=True, text=True, check=True).stdout
         assert found[name] == said[:16]
@@ -75,7 +75,7 @@ def test_files_in_folders_within_count_and_others_do_not(tmp_path: Path) -> None
 
 
 def test_a_run_records_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("store.provenance.sources", lambda: dict(HERE))
+    monkeypatch.setattr("icl_lab.store.provenance.sources", lambda: dict(HERE))
     assert provenance(RegressionConfig(), "")["sources"] == HERE
 
 

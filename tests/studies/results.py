@@ -4,8 +4,8 @@ import csv
 import re
 from pathlib import Path
 
-from store import outputs
-from studies import ledger
+from icl_lab.store import outputs
+from icl_lab.studies import ledger
 
 
 def without_clock(report: Path, claim: str) -> dict[str, bytes]:

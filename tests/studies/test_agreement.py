@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from store.atomic import csv_bytes
-from studies.contrast import CLEAN, Condition, Context, Contrast
-from studies.order_noise.agreement import LEAST, agreement, read_predictions
-from studies.order_noise.measures import CONTRASTS
-from studies.order_noise.table import read_cells
+from icl_lab.store.atomic import csv_bytes
+from icl_lab.studies.contrast import CLEAN, Condition, Context, Contrast
+from icl_lab.studies.order_noise.agreement import LEAST, agreement, read_predictions
+from icl_lab.studies.order_noise.measures import CONTRASTS
+from icl_lab.studies.order_noise.table import read_cells
 from tests.runners.tiny import ROOT
 
 FOLDER = ROOT / "report/order_noise"

@@ -14,17 +14,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from store import layout
-from store.atomic import write_csv
-from store.readers import StoreError
-from studies import conjecture
+from icl_lab.store import layout
+from icl_lab.store.atomic import write_csv
+from icl_lab.store.readers import StoreError
+from icl_lab.studies import conjecture
 from tests.runners.tiny import ROOT
 
 SMALL = {"dim": 4, "num_pairs": 12, "steps": 40, "eval_every": 20, "batch_size": 32}
 SMALL |= {"eval_tasks": 32, "test_tasks": 200, "step_size_tasks": 256}
 HEAD = """import jax
 import jax.numpy as jnp
-import plugins
+from icl_lab.lab import plugins
 
 
 @plugins.input_distribution("stretched")

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from store.readers import StoreError
-from studies.contrast import CLEAN, Cells, Condition, Context, Contrast, Ratio, results
+from icl_lab.store.readers import StoreError
+from icl_lab.studies.contrast import CLEAN, Cells, Condition, Context, Contrast, Ratio, results
 
 NOISY = Context(noise_mode="label_noise", p=0.25)
 SEEDS = range(5)

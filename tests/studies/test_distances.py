@@ -9,21 +9,21 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.compared_run import ComparedRun
-from analysis.measures import over_training
-from analysis.measures.algorithms import own_step_sizes
-from analysis.measures.shifts import shifted_batches
-from baselines.construction import gd_params
-from baselines.gd_plus_plus_fit import Rates, gd_plus_plus_of
-from configs.regression import RegressionConfig
-from families.regression import find_gd, make_model, make_test_batch
-from src.config import ModelConfig
-from src.data_config import DataConfig
-from studies import algorithm_distances as distances
-from studies.distance_figure import SCALE_OF, Distances
-from studies.reproduction.curves import replaced
-from studies.reproduction.figures import FIGURES
-from studies.study import load
+from icl_lab.analysis.compared_run import ComparedRun
+from icl_lab.analysis.measures import over_training
+from icl_lab.analysis.measures.algorithms import own_step_sizes
+from icl_lab.analysis.measures.shifts import shifted_batches
+from icl_lab.baselines.construction import gd_params
+from icl_lab.baselines.gd_plus_plus_fit import Rates, gd_plus_plus_of
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.regression.task import find_gd, make_model, make_test_batch
+from icl_lab.src.config import ModelConfig
+from icl_lab.src.data_config import DataConfig
+from icl_lab.studies import algorithm_distances as distances
+from icl_lab.studies.distance_figure import SCALE_OF, Distances
+from icl_lab.studies.reproduction.curves import replaced
+from icl_lab.studies.reproduction.figures import FIGURES
+from icl_lab.studies.study import load
 
 RUN = Path("run")
 DATA = DataConfig(dim=4, num_pairs=6)

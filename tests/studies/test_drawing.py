@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from store import outputs
-from store.atomic import csv_bytes, json_bytes
-from store.readers import StoreError, read_json
-from studies.drawing import as_drawn, redraw
-from studies.figure import Figure, HeatMaps, Plane, of_first_seed, over_seeds
-from studies.ledger import WRITER
-from studies.study import Study
+from icl_lab.store import outputs
+from icl_lab.store.atomic import csv_bytes, json_bytes
+from icl_lab.store.readers import StoreError, read_json
+from icl_lab.studies.drawing import as_drawn, redraw
+from icl_lab.studies.figure import Figure, HeatMaps, Plane, of_first_seed, over_seeds
+from icl_lab.studies.ledger import WRITER
+from icl_lab.studies.study import Study
 
 CURVES = Figure("curves", "Today's title", ("runs",), lambda run, name: {}, "step", "loss", means=False, by_seed=True)
 MAPS = HeatMaps("maps", "one layer", ("runs",), lambda runs: [])

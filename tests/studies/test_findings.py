@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from store.atomic import csv_bytes, write_bytes
-from studies import ledger, page
-from studies.claim import OURS, UNBOUNDED, Claim, Earlier, Measurement
-from studies.findings import OPENINGS, OWN_CONTRADICTED, Finding, Statement, image, numbered, sentence, written
-from studies.reproduction.findings import without_the_next
-from studies.study import Study, load
-from studies.verdict import judge
+from icl_lab.store.atomic import csv_bytes, write_bytes
+from icl_lab.studies import ledger, page
+from icl_lab.studies.claim import OURS, UNBOUNDED, Claim, Earlier, Measurement
+from icl_lab.studies.findings import OPENINGS, OWN_CONTRADICTED, Finding, Statement, image, numbered, sentence, written
+from icl_lab.studies.reproduction.findings import without_the_next
+from icl_lab.studies.study import Study, load
+from icl_lab.studies.verdict import judge
 from tests.runners.tiny import ROOT
 
 REPORT = ROOT / "report"

@@ -6,10 +6,10 @@ from typing import NamedTuple
 import pandas as pd
 import pytest
 
-from studies.contrast import by_name, results
-from studies.order_noise.findings import FINDINGS
-from studies.order_noise.measures import CONTRASTS
-from studies.order_noise.table import read_cells
+from icl_lab.studies.contrast import by_name, results
+from icl_lab.studies.order_noise.findings import FINDINGS
+from icl_lab.studies.order_noise.measures import CONTRASTS
+from icl_lab.studies.order_noise.table import read_cells
 from tests.studies.test_order_noise import FOLDER
 
 LOSSES = ["test_loss", "test_loss_ratio"]

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-import cli
-from store import outputs
-from store.atomic import json_bytes
-from studies import remake, run
-from studies.claim import UNBOUNDED
-from studies.index import index
-from studies.ledger import INDEX, TABLE
-from studies.study import all_studies
+from icl_lab.lab import cli
+from icl_lab.store import outputs
+from icl_lab.store.atomic import json_bytes
+from icl_lab.studies import remake, run
+from icl_lab.studies.claim import UNBOUNDED
+from icl_lab.studies.index import index
+from icl_lab.studies.ledger import INDEX, TABLE
+from icl_lab.studies.study import all_studies
 from tests.doors import Ran
 from tests.runners.tiny import ROOT
 

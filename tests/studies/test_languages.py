@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from store import layout
-from store.atomic import write_npz
-from studies.dot_figure import Dots
-from studies.languages import measures
-from studies.languages.claims import CLAIMS, TABLE
-from studies.languages.runs import RUNS
-from studies.matrix_figure import Matrix
+from icl_lab.store import layout
+from icl_lab.store.atomic import write_npz
+from icl_lab.studies.dot_figure import Dots
+from icl_lab.studies.languages import measures
+from icl_lab.studies.languages.claims import CLAIMS, TABLE
+from icl_lab.studies.languages.runs import RUNS
+from icl_lab.studies.matrix_figure import Matrix
 
 
 def made(folder: Path, name: str, **headline: Any) -> Path:

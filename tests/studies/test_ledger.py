@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from store import rundir
-from store.atomic import csv_bytes, write_bytes
-from store.readers import StoreError
-from studies import measuring, page
-from studies.claim import CHECK_SEEDS, UNBOUNDED, UNTRAINED_SUFFIX, VON_OSWALD, Claim, Earlier, Measurement
-from studies.ledger import ERROR_RATES, PAGE, error_rates_in, groups, known, read_measurements, row, rows_of
-from studies.ledger import page as ledger_page
-from studies.profile import PROFILES, of_profile
-from studies.study import Study, all_studies, load
-from studies.template import accepted, control, place
-from studies.template import measured as measured_words
-from studies.template import verdict as verdict_words
-from studies.verdict import judge
+from icl_lab.store import rundir
+from icl_lab.store.atomic import csv_bytes, write_bytes
+from icl_lab.store.readers import StoreError
+from icl_lab.studies import measuring, page
+from icl_lab.studies.claim import CHECK_SEEDS, UNBOUNDED, UNTRAINED_SUFFIX, VON_OSWALD, Claim, Earlier, Measurement
+from icl_lab.studies.ledger import ERROR_RATES, PAGE, error_rates_in, groups, known, read_measurements, row, rows_of
+from icl_lab.studies.ledger import page as ledger_page
+from icl_lab.studies.profile import PROFILES, of_profile
+from icl_lab.studies.study import Study, all_studies, load
+from icl_lab.studies.template import accepted, control, place
+from icl_lab.studies.template import measured as measured_words
+from icl_lab.studies.template import verdict as verdict_words
+from icl_lab.studies.verdict import judge
 from tests.doors import Ran
 from tests.runners.tiny import ROOT
 
@@ -137,7 +137,7 @@ def test_a_claim_says_in_what_packs_its_runs_were_trained(
     trained = next(c for c in CLAIMS if c.runs and not c.paired and not c.control_names and not c.among)
     ended = {seed: tmp_path / str(seed) for seed in REPRODUCTION.runs_of(trained.runs).seeds}
     meta = {"device": "cpu, 1 threads", "pack_width": width, "git_hash": "abc", "run_seconds": 6.0}
-    monkeypatch.setattr("studies.runs.Runs.ended", lambda runs, folder: ended)
+    monkeypatch.setattr("icl_lab.studies.runs.Runs.ended", lambda runs, folder: ended)
     monkeypatch.setattr(rundir, "read_meta", lambda run: meta | {"compile_seconds": 0.0})
     monkeypatch.setattr(rundir, "read_status", lambda run: "done")
     measurement = measuring.measure(REPRODUCTION, trained._replace(measure=lambda run: 1.0), tmp_path, "")

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.measures import dual_modes
-from analysis.measures.dual_modes import BAYES, DMMSE, RIDGE, TF, Compared
-from baselines import bayes, mixture
-from src.batch import Batch
-from src.checks import ConfigError
-from src.data_config import PoolData
-from studies.findings import Statement
-from studies.theory import mixtures
+from icl_lab.analysis.measures import dual_modes
+from icl_lab.analysis.measures.dual_modes import BAYES, DMMSE, RIDGE, TF, Compared
+from icl_lab.baselines import bayes, mixture
+from icl_lab.src.batch import Batch
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.data_config import PoolData
+from icl_lab.studies.findings import Statement
+from icl_lab.studies.theory import mixtures
 
 DATA = mixtures.MIXTURE
 NOISE = DATA.noise_std**2

@@ -7,20 +7,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from studies import page
-from studies.contrast import Cells, by_name, results
-from studies.order_noise import table
-from studies.order_noise.findings import FINDINGS
-from studies.order_noise.findings.wording import in_percent
-from studies.order_noise.measures import CONTRASTS
-from studies.order_noise.page import LEADING, UNSUPPORTED
-from studies.order_noise.page import values as values_of
-from studies.order_noise.runs import MODELS, SEEDS, grids
-from studies.order_noise.table import NUMBERS, OPTIONAL, PROVENANCE, read_cells
-from studies.study import load
-from studies.template import with_digits_of_interval
-from sweeps.collect import row_values
-from sweeps.plan import cells, plan
+from icl_lab.studies import page
+from icl_lab.studies.contrast import Cells, by_name, results
+from icl_lab.studies.order_noise import table
+from icl_lab.studies.order_noise.findings import FINDINGS
+from icl_lab.studies.order_noise.findings.wording import in_percent
+from icl_lab.studies.order_noise.measures import CONTRASTS
+from icl_lab.studies.order_noise.page import LEADING, UNSUPPORTED
+from icl_lab.studies.order_noise.page import values as values_of
+from icl_lab.studies.order_noise.runs import MODELS, SEEDS, grids
+from icl_lab.studies.order_noise.table import NUMBERS, OPTIONAL, PROVENANCE, read_cells
+from icl_lab.studies.study import load
+from icl_lab.studies.template import with_digits_of_interval
+from icl_lab.sweeps.collect import row_values
+from icl_lab.sweeps.plan import cells, plan
 from tests.runners.tiny import ROOT
 
 REPORT = ROOT / "report"

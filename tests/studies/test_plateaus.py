@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from studies.order_noise.plateaus import plateaus
+from icl_lab.studies.order_noise.plateaus import plateaus
 
 
 def cells(model: str, verdicts: list[str], **settings: object) -> pd.DataFrame:

@@ -8,15 +8,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from baselines.gradient_descent import one_step_loss, one_step_size
-from src.data_config import DataConfig
-from store import outputs
-from store.readers import StoreError
-from studies.contrast import CLEAN, Condition, Context, Contrast
-from studies.ledger import WRITER
-from studies.order_noise import predictions as module
-from studies.order_noise.measures import CONTRASTS, POSITIONS
-from studies.order_noise.predictions import Predictions, jackknife_error, predicted_contrasts, rows, step_rows
+from icl_lab.src.data_config import DataConfig
+from icl_lab.src.one_step import one_step_loss, one_step_size
+from icl_lab.store import outputs
+from icl_lab.store.readers import StoreError
+from icl_lab.studies.contrast import CLEAN, Condition, Context, Contrast
+from icl_lab.studies.ledger import WRITER
+from icl_lab.studies.order_noise import predictions as module
+from icl_lab.studies.order_noise.measures import CONTRASTS, POSITIONS
+from icl_lab.studies.order_noise.predictions import Predictions, jackknife_error, predicted_contrasts, rows, step_rows
 from tests.doors import Ran, ran
 from tests.runners.tiny import ROOT
 

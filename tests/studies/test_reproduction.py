@@ -9,16 +9,16 @@ import jax
 import numpy as np
 import pytest
 
-from configs.dependencies import required_of
-from families.experiment import experiment_of, shared_of, task_key
-from src.data import sample_batch
-from src.prng import Purpose, key
-from store import layout
-from store.atomic import json_text
-from studies.curve_rows import curve_rows
-from studies.reproduction.curves import heat_maps
-from studies.reproduction.measures import algorithms, depth, over_training, rolled, sines, trained
-from studies.study import all_studies, load
+from icl_lab.families.experiment import experiment_of, shared_of, task_key
+from icl_lab.lab.configs.dependencies import required_of
+from icl_lab.src.data import sample_batch
+from icl_lab.src.prng import Purpose, key
+from icl_lab.store import layout
+from icl_lab.store.atomic import json_text
+from icl_lab.studies.curve_rows import curve_rows
+from icl_lab.studies.reproduction.curves import heat_maps
+from icl_lab.studies.reproduction.measures import algorithms, depth, over_training, rolled, sines, trained
+from icl_lab.studies.study import all_studies, load
 from tests.runners.tiny import DIM
 
 RUNS = {name: runs for study in all_studies() for name, runs in study.runs.items()}

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from store import outputs
-from studies import ledger, page
-from studies.run import figures_with
-from studies.study import all_studies, load
+from icl_lab.store import outputs
+from icl_lab.studies import ledger, page
+from icl_lab.studies.run import figures_with
+from icl_lab.studies.study import all_studies, load
 from tests.clusters import ON_CLUSTERS
 from tests.doors import Ran
 from tests.runners.tiny import INTERRUPTED, ROOT, Workshop

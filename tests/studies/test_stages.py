@@ -11,16 +11,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.develop import SETTINGS
-from analysis.measures.llc_settings import Settings
-from configs.overrides import resolve
-from configs.presets import preset
-from store import layout, rundir
-from studies.figure import Figure
-from studies.stages import curves, measures
-from studies.stages.runs import ANALYSES, RECIPES, RUNS
-from studies.stages.study import STUDY
-from studies.task_diversity.measures import gain
+from icl_lab.analysis.develop import SETTINGS
+from icl_lab.analysis.measures.llc_settings import Settings
+from icl_lab.lab.configs.overrides import resolve
+from icl_lab.lab.configs.presets import preset
+from icl_lab.store import layout, rundir
+from icl_lab.studies.figure import Figure
+from icl_lab.studies.stages import curves, measures
+from icl_lab.studies.stages.runs import ANALYSES, RECIPES, RUNS
+from icl_lab.studies.stages.study import STUDY
+from icl_lab.studies.task_diversity.measures import gain
 
 STEPS = np.array([0, 10, 100, 1000])
 LOSSES = np.array([2.0, 1.5, 0.5, 0.4])

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from store import layout
-from studies.order_noise import step_sizes
+from icl_lab.store import layout
+from icl_lab.studies.order_noise import step_sizes
 
 RUN = Path("run")
 

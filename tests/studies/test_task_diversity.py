@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from configs.overrides import resolve
-from configs.presets import preset
-from configs.run import to_dict
-from store import layout, rundir
-from store.atomic import write_json
-from studies.task_diversity import curves as pool_curves
-from studies.task_diversity import measures as pools
+from icl_lab.lab.configs.overrides import resolve
+from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.run import to_dict
+from icl_lab.store import layout, rundir
+from icl_lab.store.atomic import write_json
+from icl_lab.studies.task_diversity import curves as pool_curves
+from icl_lab.studies.task_diversity import measures as pools
 
 STEPS = (0, 10, 20, 40)
 

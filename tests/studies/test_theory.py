@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.shifts import shifted
-from baselines import preconditioned
-from baselines.own_step_sizes import Spectrum, best_step_sizes, residual_polynomial
-from src.covariance import fixed_eigenvalues
-from studies.claim import UNBOUNDED, Claim
-from studies.study import load
-from studies.theory import higher_order
-from studies.theory import preconditioned as of_preconditioned
+from icl_lab.analysis.shifts import shifted
+from icl_lab.baselines import preconditioned
+from icl_lab.baselines.own_step_sizes import Spectrum, best_step_sizes, residual_polynomial
+from icl_lab.src.covariance import fixed_eigenvalues
+from icl_lab.studies.claim import UNBOUNDED, Claim
+from icl_lab.studies.study import load
+from icl_lab.studies.theory import higher_order
+from icl_lab.studies.theory import preconditioned as of_preconditioned
 
 STUDY = load("theory")
 BY_NAME = {claim.name: claim for claim in STUDY.claims}
@@ -52,7 +52,7 @@ def test_one_gradient_step_is_as_far_as_the_claim_says(name: str) -> None:
 
 @pytest.mark.parametrize("name", of_preconditioned.DISTANCES)
 def test_the_identity_and_the_inverse_are_as_far_as_the_claim_says(name: str) -> None:
-    from analysis.measures.preconditioner import relative_distance
+    from icl_lab.analysis.measures.preconditioner import relative_distance
 
     data = data_of(name)
     a, eigenvalues = preconditioned.preconditioner(data), fixed_eigenvalues(data)
@@ -136,7 +136,7 @@ def test_there_are_at_least_twenty_claims_on_trained_networks() -> None:
 
 
 def test_pages_are_made_without_a_run(tmp_path: Path) -> None:
-    from studies import index, ledger, page
+    from icl_lab.studies import index, ledger, page
 
     ledger.write(tmp_path, {})
     page.write(STUDY, "full", tmp_path)

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from configs.regression import RegressionConfig
-from src.config import ModelConfig, TrainConfig
-from src.data_config import DataConfig
-from store import rundir
-from studies.theory import plateau_measures as measures
-from studies.theory.plateaus import CLAIMS, FIGURES, QUESTION, RUNS
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.src.config import ModelConfig, TrainConfig
+from icl_lab.src.data_config import DataConfig
+from icl_lab.store import rundir
+from icl_lab.studies.theory import plateau_measures as measures
+from icl_lab.studies.theory.plateaus import CLAIMS, FIGURES, QUESTION, RUNS
 
 DIM = 4
 CONFIG = RegressionConfig(

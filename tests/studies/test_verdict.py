@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from src import intervals
-from studies import error_rates
-from studies.claim import UNBOUNDED, Claim, Earlier, Measurement
-from studies.study import all_studies
-from studies.verdict import before_revision, judge
+from icl_lab.src import intervals
+from icl_lab.studies import error_rates
+from icl_lab.studies.claim import UNBOUNDED, Claim, Earlier, Measurement
+from icl_lab.studies.study import all_studies
+from icl_lab.studies.verdict import before_revision, judge
 
 CLAIMS = [(study, claim) for study in all_studies() for claim in study.claims]
 

@@ -11,14 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from executors.choice import by_slurm
-from executors.remote import Resources
-from executors.signals import RESUME_HINT
-from executors.worker import available_cores
-from store.readers import StoreError
-from studies.measuring import measure
-from studies.study import load
-from studies.workers import analysed, measured, tabulated
+from icl_lab.lab.executors.choice import by_slurm
+from icl_lab.lab.executors.remote import Resources
+from icl_lab.lab.executors.signals import RESUME_HINT
+from icl_lab.lab.executors.worker import available_cores
+from icl_lab.store.readers import StoreError
+from icl_lab.studies.measuring import measure
+from icl_lab.studies.study import load
+from icl_lab.studies.workers import analysed, measured, tabulated
 
 REPRODUCTION = load("reproduction")
 CLAIMS = {claim.name: claim for claim in REPRODUCTION.claims}
@@ -77,13 +77,13 @@ def workers_of(process: int) -> list[int]:
     found = [
         int(word) for path in Path(f"/proc/{process}/task").glob("*/children") for word in path.read_text().split()
     ]
-    return [child for child in found if b"executors.worker" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    return [child for child in found if b"lab.executors.worker" in Path(f"/proc/{child}/cmdline").read_bytes()]
 
 
 KILLED = f"""
 from pathlib import Path
-from studies.study import load
-from studies.workers import measured
+from icl_lab.studies.study import load
+from icl_lab.studies.workers import measured
 
 if __name__ == "__main__":
     study = load("reproduction")
@@ -114,8 +114,8 @@ def test_killed_it_leaves_no_process(tmp_path: Path) -> None:
 STOPPED = f"""
 import os, signal
 from pathlib import Path
-from studies.study import load
-from studies.workers import measured
+from icl_lab.studies.study import load
+from icl_lab.studies.workers import measured
 
 if __name__ == "__main__":
     study = load("reproduction")

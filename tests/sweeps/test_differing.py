@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from store import rundir
-from store.readers import StoreError
-from sweeps import collect, differing
-from sweeps.grid import Grid
-from sweeps.plan import Row, plan
-from sweeps.plan_file import check_plan, read_plan, write_plan
-from sweeps.table import RowPolicy
+from icl_lab.store import rundir
+from icl_lab.store.readers import StoreError
+from icl_lab.sweeps import collect, differing
+from icl_lab.sweeps.grid import Grid
+from icl_lab.sweeps.plan import Row, plan
+from icl_lab.sweeps.plan_file import check_plan, read_plan, write_plan
+from icl_lab.sweeps.table import RowPolicy
 
 # a field of a config, wherever it is -> the model, how the second sweep sets it, its values of both
 FIELDS: dict[str, tuple[str, Any, list[str]]] = {

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from store import checkpoint, rundir
+from icl_lab.store import checkpoint, rundir
 from tests.doors import snapshot
 from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, Workshop
 from tests.sweeps.tiny_sweep import Paths, sweep, sweep_paths

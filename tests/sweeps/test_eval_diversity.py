@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from configs.diversity import FAMILY, HEADLINE
-from store import layout, rundir
-from sweeps.collect import row_values
-from sweeps.grid import Grid
-from sweeps.plan import Cell, cells, packs, plan
+from icl_lab.families.diversity.config import FAMILY, HEADLINE
+from icl_lab.store import layout, rundir
+from icl_lab.sweeps.collect import row_values
+from icl_lab.sweeps.grid import Grid
+from icl_lab.sweeps.plan import Cell, cells, packs, plan
 from tests.doors import Ran, Refused
 from tests.runners.tiny import Workshop
 from tests.sweeps.tiny_sweep import Paths, sweep_paths

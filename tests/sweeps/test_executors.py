@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from store import layout, rundir
-from sweeps.plan import cells, shard
-from sweeps.plan_file import find_plan, read_plan
+from icl_lab.store import layout, rundir
+from icl_lab.sweeps.plan import cells, shard
+from icl_lab.sweeps.plan_file import find_plan, read_plan
 from tests.doors import Ran, snapshot
 from tests.plots.sweep import FIRST
 from tests.runners.tiny import LSA1, Workshop, results

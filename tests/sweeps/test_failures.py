@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from store import rundir
-from sweeps.plan import cells
-from sweeps.progress import Progress
+from icl_lab.store import rundir
+from icl_lab.sweeps.plan import cells
+from icl_lab.sweeps.progress import Progress
 from tests.runners.tiny import INTERRUPTED, Workshop
 from tests.sweeps.tiny_sweep import SIZES, Paths, sweep, sweep_paths, tiny_plan
 from tests.trust.test_disks import mounted, remount

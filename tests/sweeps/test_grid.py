@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli import UsageError
-from configs.identity import config_id
-from configs.overrides import resolve
-from configs.presets import preset
-from configs.regression import RegressionConfig, canonical_context
-from src.checks import ConfigError
-from src.config import DIFFICULTIES, PLACEMENTS, ContextConfig
-from src.registries import NOISE_MODES, ORDERINGS
-from sweeps.grid import Grid, canonical, check_number
-from sweeps.plan import cell_of, plan
+from icl_lab.families.regression.config import RegressionConfig, canonical_context
+from icl_lab.lab.cli import UsageError
+from icl_lab.lab.configs.identity import config_id
+from icl_lab.lab.configs.overrides import resolve
+from icl_lab.lab.configs.presets import preset
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.config import DIFFICULTIES, PLACEMENTS, ContextConfig
+from icl_lab.src.registries import NOISE_MODES, ORDERINGS
+from icl_lab.sweeps.grid import Grid, canonical, check_number
+from icl_lab.sweeps.plan import cell_of, plan
 
 CONTEXTS = st.builds(
     ContextConfig,

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from executors.pace import Pace
-from executors.signals import Signals
-from sweeps import command
-from sweeps.plan import cells
-from sweeps.training import PackResult
+from icl_lab.lab.executors.pace import Pace
+from icl_lab.lab.executors.signals import Signals
+from icl_lab.sweeps import command
+from icl_lab.sweeps.plan import cells
+from icl_lab.sweeps.training import PackResult
 from tests.sweeps.tiny_sweep import tiny_plan
 
 

@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from configs.identity import config_id
-from configs.run import to_dict
-from runners.static_shape import static_shape, training_part
-from src.checks import ConfigError
-from src.config import NOISE_MODES, ORDERINGS, PLACEMENTS
-from store.atomic import write_json
-from store.readers import StoreError, read_json
-from studies.order_noise.runs import QUESTIONS, SEEDS, grids
-from sweeps import cost
-from sweeps.grid import Grid, canonical
-from sweeps.plan import Cell, cells, no_garbage_collection, packs, plan, shard
-from sweeps.plan_file import check_plan, find_plan, plan_file, read_plan, read_plans, write_plan
+from icl_lab.lab.configs.identity import config_id
+from icl_lab.lab.configs.run import to_dict
+from icl_lab.runners.static_shape import static_shape, training_part
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.config import NOISE_MODES, ORDERINGS, PLACEMENTS
+from icl_lab.store.atomic import write_json
+from icl_lab.store.readers import StoreError, read_json
+from icl_lab.studies.order_noise.runs import QUESTIONS, SEEDS, grids
+from icl_lab.sweeps import cost
+from icl_lab.sweeps.grid import Grid, canonical
+from icl_lab.sweeps.plan import Cell, cells, no_garbage_collection, packs, plan, shard
+from icl_lab.sweeps.plan_file import check_plan, find_plan, plan_file, read_plan, read_plans, write_plan
 from tests.sweeps.tiny_sweep import tiny_plan
 
 OUT = Path("results.csv")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from store import layout
+from icl_lab.store import layout
 from tests.plugin_sources import EVERYTHING
 from tests.runners.tiny import Workshop
 from tests.sweeps.tiny_sweep import SIZES, Paths

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from store.lock import locked
-from sweeps.plan_file import plan_file, write_plan
+from icl_lab.store.lock import locked
+from icl_lab.sweeps.plan_file import plan_file, write_plan
 from tests.doors import DRIVERS, ROOT, Ran, Refused, snapshot
 from tests.sweeps.tiny_sweep import GRID, Paths, copied, tiny_plan
 from tests.trust.test_disks import mounted, remount
@@ -74,7 +74,7 @@ BAD_ANYWHERE = [
 @pytest.fixture(autouse=True)
 def nothing_is_trained(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sweep that is not refused ends here, not after hours."""
-    monkeypatch.setattr("sweeps.command._train", lambda *_: pytest.fail("it is not refused"))
+    monkeypatch.setattr("icl_lab.sweeps.command._train", lambda *_: pytest.fail("it is not refused"))
 
 
 CASES = [("eval_noise", *case) for case in BAD_GRIDS + BAD_ANYWHERE]

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from configs.registry import family_of_model
-from store import outputs, rundir
-from store.readers import StoreError
-from sweeps import table
-from sweeps.collect import collect, start
-from sweeps.grid import Grid
-from sweeps.plan import plan
-from sweeps.table import RowPolicy
+from icl_lab.lab.configs.registry import family_of_model
+from icl_lab.store import outputs, rundir
+from icl_lab.store.readers import StoreError
+from icl_lab.sweeps import table
+from icl_lab.sweeps.collect import collect, start
+from icl_lab.sweeps.grid import Grid
+from icl_lab.sweeps.plan import plan
+from icl_lab.sweeps.table import RowPolicy
 from tests.doors import ROOT, Ran, Refused
 from tests.runners.tiny import Workshop
 from tests.sweeps.tiny_sweep import GRID, Paths, copied
@@ -185,7 +185,7 @@ def test_cells_that_are_trained_anew_take_all_their_rows_along(
     assert done.returncode == 0, done.stderr
     assert [row["test_mse"] for row in at.rows()] == before  # trained again, to the same bits
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sweeps.command._train", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr("icl_lab.sweeps.command._train", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         assert ran("eval_noise", *clean, "--seeds", 0, *at.flags(), "--append", "--overwrite").status == 130
     statuses = {row["exp"]: {row["status"]} for row in at.rows()}
     for row in at.rows():

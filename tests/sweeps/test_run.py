@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from store import layout, rundir
+from icl_lab.store import layout, rundir
 from tests.doors import Refused
 from tests.runners.tiny import Workshop, results
 from tests.sweeps.tiny_sweep import Paths, sweep_paths

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from executors.signals import WAITING
-from store import rundir
+from icl_lab.lab.executors.signals import WAITING
+from icl_lab.store import rundir
 from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, ROOT, Workshop
 from tests.sweeps.tiny_sweep import GRID, Paths, sweep, sweep_paths
 

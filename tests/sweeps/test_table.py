@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
-from configs.identity import config_id
-from executors import choice
-from executors.task import Outcome, Task
-from store import layout, rundir
-from store.atomic import write_bytes
-from store.lock import locked, locked_file
-from store.readers import StoreError
-from sweeps import collect, command, table
-from sweeps.grid import Grid
-from sweeps.plan import Row, cells, plan
-from sweeps.plan_file import write_plan
-from sweeps.status import cell_status, statuses
+from icl_lab.lab.configs.identity import config_id
+from icl_lab.lab.executors import choice
+from icl_lab.lab.executors.task import Outcome, Task
+from icl_lab.store import layout, rundir
+from icl_lab.store.atomic import write_bytes
+from icl_lab.store.lock import locked, locked_file
+from icl_lab.store.readers import StoreError
+from icl_lab.sweeps import collect, command, table
+from icl_lab.sweeps.grid import Grid
+from icl_lab.sweeps.plan import Row, cells, plan
+from icl_lab.sweeps.plan_file import write_plan
+from icl_lab.sweeps.status import cell_status, statuses
 from tests.doors import Ran
 from tests.runners.tiny import Workshop
 from tests.sweeps.tiny_sweep import SIZES, Paths, copied, sweep, sweep_paths, tiny_plan

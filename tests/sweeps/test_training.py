@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from executors.signals import Signals
-from executors.task import Outcome
-from runners import training
-from runners.persistence import DEFAULT_PERSISTENCE, Persistence
-from store import checkpoint, layout, lock, owners, rundir
-from sweeps.plan import Pack, cell_of, cells
-from sweeps.training import LOCK_TIMEOUT, PackResult, result_of, task_of, train
+from icl_lab.lab.executors.signals import Signals
+from icl_lab.lab.executors.task import Outcome
+from icl_lab.runners import training
+from icl_lab.runners.persistence import DEFAULT_PERSISTENCE, Persistence
+from icl_lab.store import checkpoint, layout, lock, owners, rundir
+from icl_lab.sweeps.plan import Pack, cell_of, cells
+from icl_lab.sweeps.training import LOCK_TIMEOUT, PackResult, result_of, task_of, train
 from tests.doors import snapshot
 from tests.runners.test_training import BASE, FakePack, fake_finish
 from tests.sweeps.tiny_sweep import tiny_plan

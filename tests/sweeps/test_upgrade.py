@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from configs.overrides import resolve
-from configs.presets import preset
-from store import StoreError, layout, owners, rundir
-from store.atomic import replace_file
-from store.lock import locked
-from sweeps import upgrade
-from sweeps.plan import Row, cell_of
-from sweeps.plan_file import find_plan, read_plan
-from sweeps.upgrade import earlier_cells, rename_cells
+from icl_lab.lab.configs.overrides import resolve
+from icl_lab.lab.configs.presets import preset
+from icl_lab.store import StoreError, layout, owners, rundir
+from icl_lab.store.atomic import replace_file
+from icl_lab.store.lock import locked
+from icl_lab.sweeps import upgrade
+from icl_lab.sweeps.plan import Row, cell_of
+from icl_lab.sweeps.plan_file import find_plan, read_plan
+from icl_lab.sweeps.upgrade import earlier_cells, rename_cells
 from tests.doors import Ran, snapshot
 from tests.runners.schema_1 import config_of, put_back
 from tests.sweeps.tiny_sweep import GRID, Paths, copied

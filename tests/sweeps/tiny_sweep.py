@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import pytest
 
-from configs.family import AUTO
-from configs.regression import CONTEXT_FLAGS
-from store import layout, rundir
-from sweeps.grid import Grid
-from sweeps.plan import Row, plan
+from icl_lab.families.regression.config import CONTEXT_FLAGS
+from icl_lab.lab.configs.family import AUTO
+from icl_lab.store import layout, rundir
+from icl_lab.sweeps.grid import Grid
+from icl_lab.sweeps.plan import Row, plan
 from tests.runners.tiny import Done, Workshop
 
 SETTINGS = {

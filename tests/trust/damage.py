@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-import cli
-from src.checks import ConfigError
-from store.readers import StoreError
+from icl_lab.lab import cli
+from icl_lab.src.checks import ConfigError
+from icl_lab.store.readers import StoreError
 from tests.doors import snapshot
 
 USER_ERRORS = (cli.UsageError, ConfigError, StoreError)

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-import cli
-from analysis import (
+from icl_lab.analysis import (
     algorithm_distance,
     alignment,
     attention_stats,
@@ -31,16 +30,17 @@ from analysis import (
     stages,
     task_diversity,
 )
-from configs.regression import RegressionConfig
-from configs.run import to_dict
-from plots import attention_quick, run_figures
-from runners import flags
-from runners.run_concat_inputs_targets import MODEL as LSA1
-from runners.run_softmax_copy import MODEL as TWOLAYER
-from scripts import demo_seeds
-from src.checks import ConfigError
-from store import rundir
-from store.readers import StoreError
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.lab import cli
+from icl_lab.lab.configs.run import to_dict
+from icl_lab.plots import attention_quick, run_figures
+from icl_lab.runners import flags
+from icl_lab.runners.run_concat_inputs_targets import MODEL as LSA1
+from icl_lab.runners.run_softmax_copy import MODEL as TWOLAYER
+from icl_lab.scripts import demo_seeds
+from icl_lab.src.checks import ConfigError
+from icl_lab.store import rundir
+from icl_lab.store.readers import StoreError
 
 USER_ERRORS = (cli.UsageError, ConfigError, StoreError)
 

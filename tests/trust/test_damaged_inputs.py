@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import load, save
 
-from store import StoreError, layout
-from store.atomic import csv_bytes, write_bytes
+from icl_lab.store import StoreError, layout
+from icl_lab.store.atomic import csv_bytes, write_bytes
 from tests.doors import ROOT, Ran
 from tests.runners.tiny import LSA1, Workshop, copied
 

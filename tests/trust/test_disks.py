@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from configs.regression import RegressionConfig
-from store import checkpoint, layout, rundir
-from store.lock import locked
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.store import checkpoint, layout, rundir
+from icl_lab.store.lock import locked
 from tests.doors import ANALYSES, COMMANDS, PLOTS, ROOT, RUNNERS, Ran, Refused
 from tests.runners.tiny import EVERY_CHUNK, LSA1, SIZES, Workshop, copied, results
 

@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-import cli
-from analysis import llc, llc_calibrate
-from environment import UnusableEnvironment
-from flag_types import SEED, Either, Number, Whole, number, whole_number
-from scripts.reference_page.commands import OF_A_MODEL, commands, parser_of
-from src.registries import FAMILIES
-from store import layout, manifest
-from store.places import in_path, out_file, out_folder, run_directory
-from store.readers import StoreError
+from icl_lab.analysis import llc, llc_calibrate
+from icl_lab.lab import cli
+from icl_lab.lab.environment import UnusableEnvironment
+from icl_lab.lab.flag_types import SEED, Either, Number, Whole, number, whole_number
+from icl_lab.scripts.reference_page.commands import OF_A_MODEL, commands, parser_of
+from icl_lab.src.registries import FAMILIES
+from icl_lab.store import layout, manifest
+from icl_lab.store.places import in_path, out_file, out_folder, run_directory
+from icl_lab.store.readers import StoreError
 
 OF_A_FIELD = (whole_number, number)  # the bounds are those of the config's field, tested below
 PATHS = (in_path, out_file, out_folder, run_directory)

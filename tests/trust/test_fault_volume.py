@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from store import layout
-from studies import ledger
+from icl_lab.store import layout
+from icl_lab.studies import ledger
 from tests.analysis.llc_runs import trained, words
 from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, LSA1, RECORDED, SIZES, TWOLAYER, Workshop, copied, results
 from tests.studies.results import without_clock

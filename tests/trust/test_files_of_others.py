@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from store import layout, manifest, outputs, rundir
+from icl_lab.store import layout, manifest, outputs, rundir
 from tests.doors import ROOT
 from tests.runners.tiny import LSA1, SIZES, Workshop, copied
 from tests.sweeps.tiny_sweep import GRID, Paths

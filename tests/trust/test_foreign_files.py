@@ -13,12 +13,12 @@ import pytest
 from safetensors.numpy import load as load_safetensors
 from safetensors.numpy import save as save_safetensors
 
-from configs.regression import RegressionConfig
-from runners.locking import restore_threads
-from store import StoreError, checkpoint, layout, rundir
-from store.atomic import write_safetensors
-from store.provenance import provenance
-from store.readers import is_number
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.runners.locking import restore_threads
+from icl_lab.store import StoreError, checkpoint, layout, rundir
+from icl_lab.store.atomic import write_safetensors
+from icl_lab.store.provenance import provenance
+from icl_lab.store.readers import is_number
 from tests.doors import ANALYSES, Ran, snapshot
 from tests.runners.tiny import SIZES, TWOLAYER, copied
 from tests.sweeps.tiny_sweep import Paths
@@ -283,7 +283,7 @@ def test_text_of_files_reaches_terminals_and_figures_as_it_is(twolayer_run: Path
     assert r"\x1b[2J\u202e$\frac{$\nerror" in done.out
     assert "\x1b" not in done.out
 
-    from plots.style import caption, new_figure, save
+    from icl_lab.plots.style import caption, new_figure, save
 
     figure, _ = new_figure()
     caption(figure, hostile)

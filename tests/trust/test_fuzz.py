@@ -15,31 +15,43 @@ from typing import Any
 import numpy as np
 import pytest
 
-import cli
-import store
-from analysis import compare, llc, shifts
-from analysis.measures import llc_traces
-from analysis.measures.development.llc_curve import read_curve, read_like
-from analysis.measures.llc_settings import Settings
-from benchmarks import bench, report
-from configs.overrides import resolve, set_values
-from configs.presets import preset
-from executors import choice
-from languages import expressions
-from runners import summary
-from scripts import gpu_check
-from src.data_config import DataConfig
-from src.registries import FAMILIES
-from store import checkpoint, conditions, export, journal, layout, listing, manifest, owners, rundir, snapshots, sources
-from store.atomic import csv_bytes, write_csv
-from store.params import read_params
-from store.readers import read_csv, read_npy
-from studies import conjecture, conjecture_page, drawing, ledger
-from studies.order_noise import table as order_cells
-from studies.order_noise.agreement import read_predictions
-from studies.study import load
-from sweeps import collect, status, table
-from sweeps.plan_file import read_plan, read_plans
+from icl_lab import store
+from icl_lab.analysis import compare, llc, shifts
+from icl_lab.analysis.measures import llc_traces
+from icl_lab.analysis.measures.development.llc_curve import read_curve, read_like
+from icl_lab.analysis.measures.llc_settings import Settings
+from icl_lab.benchmarks import bench, report
+from icl_lab.families.languages import expressions
+from icl_lab.lab import cli
+from icl_lab.lab.configs.overrides import resolve, set_values
+from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.executors import choice
+from icl_lab.runners import summary
+from icl_lab.scripts import gpu_check
+from icl_lab.src.data_config import DataConfig
+from icl_lab.src.registries import FAMILIES
+from icl_lab.store import (
+    checkpoint,
+    conditions,
+    export,
+    journal,
+    layout,
+    listing,
+    manifest,
+    owners,
+    rundir,
+    snapshots,
+    sources,
+)
+from icl_lab.store.atomic import csv_bytes, write_csv
+from icl_lab.store.params import read_params
+from icl_lab.store.readers import read_csv, read_npy
+from icl_lab.studies import conjecture, conjecture_page, drawing, ledger
+from icl_lab.studies.order_noise import table as order_cells
+from icl_lab.studies.order_noise.agreement import read_predictions
+from icl_lab.studies.study import load
+from icl_lab.sweeps import collect, status, table
+from icl_lab.sweeps.plan_file import read_plan, read_plans
 from tests.analysis.llc_runs import estimated, trained, words
 from tests.doors import snapshot
 from tests.runners.tiny import LSA1, SIZES, Workshop, copied
@@ -136,7 +148,7 @@ def test_damaged_files_of_runs_are_read_or_refused(
     share: float, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(export, "TensorBoard", Ignored)
-    monkeypatch.setattr("environment.find_spec", lambda name: name)  # as if it was installed
+    monkeypatch.setattr("icl_lab.lab.environment.find_spec", lambda name: name)  # as if it was installed
     assert 0 < damage("runs", share, of_run(run), 1, tmp_path) < 1  # some damage is none
 
 

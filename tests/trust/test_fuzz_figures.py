@@ -7,25 +7,25 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from analysis import develop as develop_command
-from analysis.measures.development import develop
-from plots import compare_depth, effects, predictions, style
-from plots import ledger as ledger_figure
-from plots.algorithm_distance import draw_algorithm_distance
-from plots.attention_quick import draw_attention
-from plots.developmental_metrics import draw_metrics
-from plots.essential_dynamics import draw_dynamics
-from plots.fig_templates import draw_sweep
-from plots.llc import draw_llc
-from plots.llc_calibration import draw_calibration
-from plots.sines import draw_functions
-from plots.stages import draw_stages
-from plots.training import draw_alignment, draw_loss
-from plots.weights import draw_weights
-from store import layout, outputs
-from store.atomic import write_csv, write_json, write_npz
-from studies import drawing, ledger
-from studies.study import Study, load
+from icl_lab.analysis import develop as develop_command
+from icl_lab.analysis.measures.development import develop
+from icl_lab.plots import compare_depth, effects, predictions, style
+from icl_lab.plots import ledger as ledger_figure
+from icl_lab.plots.algorithm_distance import draw_algorithm_distance
+from icl_lab.plots.attention_quick import draw_attention
+from icl_lab.plots.developmental_metrics import draw_metrics
+from icl_lab.plots.essential_dynamics import draw_dynamics
+from icl_lab.plots.fig_templates import draw_sweep
+from icl_lab.plots.llc import draw_llc
+from icl_lab.plots.llc_calibration import draw_calibration
+from icl_lab.plots.sines import draw_functions
+from icl_lab.plots.stages import draw_stages
+from icl_lab.plots.training import draw_alignment, draw_loss
+from icl_lab.plots.weights import draw_weights
+from icl_lab.store import layout, outputs
+from icl_lab.store.atomic import write_csv, write_json, write_npz
+from icl_lab.studies import drawing, ledger
+from icl_lab.studies.study import Study, load
 from tests.plots.test_compare_depth import GD, TF
 from tests.plots.test_llc import NAME, ROW
 from tests.plots.test_stages import FACTS

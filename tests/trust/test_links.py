@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from store import StoreError, layout, rundir
-from store.lock import locked
-from sweeps.plan import cells
+from icl_lab.store import StoreError, layout, rundir
+from icl_lab.store.lock import locked
+from icl_lab.sweeps.plan import cells
 from tests.doors import Ran, snapshot
 from tests.store.test_runs import made
 from tests.sweeps.tiny_sweep import GRID, tiny_plan
@@ -58,7 +58,7 @@ def test_a_cell_that_a_link_leads_to_is_not_gone_on_with(tmp_path: Path, ran: Ra
 
 
 def test_event_files_behind_a_link_stay(tmp_path: Path, ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("environment.find_spec", lambda name: name)  # as if TensorBoard was installed
+    monkeypatch.setattr("icl_lab.lab.environment.find_spec", lambda name: name)  # as if TensorBoard was installed
     made(tmp_path / "runs" / "lsa1")
     (tmp_path / "target").mkdir()
     (tmp_path / "target" / "events.out.tfevents.1.icl-lab.0").write_text("of a run")

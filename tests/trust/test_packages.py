@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from environment import EXTRAS, PACKAGES
-from scripts.reference_page.commands import commands
+from icl_lab.lab.environment import EXTRAS, PACKAGES
+from icl_lab.scripts.reference_page.commands import commands
 from tests.doors import ROOT
 from tests.test_imports import FLOOR, graph, modules
 
@@ -48,14 +48,14 @@ def test_a_missing_package_is_found_before_the_work(
     line: str, package: str, refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a fresh folder, in which nothing is left."""
-    monkeypatch.setattr("environment.find_spec", lambda name: None if name == package else name)
+    monkeypatch.setattr("icl_lab.lab.environment.find_spec", lambda name: None if name == package else name)
     command, *words = line.split()
     said = refused(command, *words)
     assert f"lacks the package {package}; install it with `{sys.executable} -m pip install {EXTRAS[package]}`" in said
 
 
 def imports(path: Path) -> Iterator[str]:
-    """The packages that a file imports, or asks `environment.extra` for."""
+    """The packages that a file imports, or asks `lab.environment.extra` for."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name.split(".")[0] for alias in node.names)

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.measures import llc_cases as cases
-from analysis.measures.development import nulls
-from analysis.measures.llc import row as row_of
-from analysis.measures.llc_calibration import advise
-from analysis.measures.llc_chains import estimate
-from analysis.measures.llc_check import ERRORS, EXTRAPOLATED, HMC_TREND, Known, in_nbeta, judged
-from analysis.measures.llc_health import (
+from icl_lab.analysis.measures import llc_cases as cases
+from icl_lab.analysis.measures.development import nulls
+from icl_lab.analysis.measures.llc import row as row_of
+from icl_lab.analysis.measures.llc_calibration import advise
+from icl_lab.analysis.measures.llc_chains import estimate
+from icl_lab.analysis.measures.llc_check import ERRORS, EXTRAPOLATED, HMC_TREND, Known, in_nbeta, judged
+from icl_lab.analysis.measures.llc_health import (
     ESTIMATE,
     HEALTHY,
     LIMITS,
@@ -27,7 +27,7 @@ from analysis.measures.llc_health import (
     is_healthy,
     reasons,
 )
-from analysis.measures.llc_settings import Settings
+from icl_lab.analysis.measures.llc_settings import Settings
 from tests.verdicts.values import NOT_COMPUTED, NOT_FINITE
 
 SETTINGS = Settings(eps=1e-3, nbeta=100.0, gamma=10.0, chains=4, burn_in=40, draws=400)
@@ -169,7 +169,7 @@ def test_no_trend_is_still_that_is_not_computed(value: float) -> None:
 
 
 def test_a_validation_of_nothing_does_not_pass(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from scripts import llc_validation as command
+    from icl_lab.scripts import llc_validation as command
 
     monkeypatch.setattr(command, "_printed", lambda quick: iter(()))
     monkeypatch.setattr(command, "_wrong", lambda: iter(()))

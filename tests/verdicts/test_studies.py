@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scripts import gpu_check
-from src.intervals import SCALES
-from studies import measuring
-from studies.claim import Claim, Measurement
-from studies.conjecture_page import verdict as of_all
-from studies.contrast import NOT_COMPUTED, verdict
-from studies.findings import Finding, written
-from studies.order_noise.agreement import _row
-from studies.order_noise.findings.wording import none_lower
-from studies.verdict import CONTROL_NOT_COMPUTED, NOBODY, judge
-from studies.verdict import NOT_COMPUTED as FOR_A_RUN
+from icl_lab.scripts import gpu_check
+from icl_lab.src.intervals import SCALES
+from icl_lab.studies import measuring
+from icl_lab.studies.claim import Claim, Measurement
+from icl_lab.studies.conjecture_page import verdict as of_all
+from icl_lab.studies.contrast import NOT_COMPUTED, verdict
+from icl_lab.studies.findings import Finding, written
+from icl_lab.studies.order_noise.agreement import _row
+from icl_lab.studies.order_noise.findings.wording import none_lower
+from icl_lab.studies.verdict import CONTROL_NOT_COMPUTED, NOBODY, judge
+from icl_lab.studies.verdict import NOT_COMPUTED as FOR_A_RUN
 from tests.verdicts.values import NOT_COMPUTED as MISSING
 from tests.verdicts.values import NOT_FINITE
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.measures import layerwise
-from analysis.trained import with_verdict
-from src.registries import FAMILIES
-from store.atomic import write_json
-from store.readers import read_json
+from icl_lab.analysis.measures import layerwise
+from icl_lab.analysis.trained import with_verdict
+from icl_lab.src.registries import FAMILIES
+from icl_lab.store.atomic import write_json
+from icl_lab.store.readers import read_json
 from tests.verdicts.values import NOT_COMPUTED, NOT_FINITE
 
 # family -> a summary of a run that has trained, and the numbers of it that this follows from

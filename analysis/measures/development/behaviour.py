@@ -11,10 +11,10 @@ from collections.abc import Mapping
 import jax.numpy as jnp
 import numpy as np
 
-from families.diversity import distance
-from src.batch import Batch
-from src.checks import same_shape
-from src.data import labels
+from icl_lab.families.diversity.task import distance
+from icl_lab.src.batch import Batch
+from icl_lab.src.checks import same_shape
+from icl_lab.src.data import labels
 
 GAINS = (3, 5, 10)
 

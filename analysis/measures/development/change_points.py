@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from analysis.measures.development.smooth_curve import log_step
+from icl_lab.analysis.measures.development.smooth_curve import log_step
 
 MOST = 8  # segments
 

@@ -12,21 +12,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from analysis.loaded_run import LoadedRun, load_run
-from analysis.measures.development import metrics, nulls, trajectory
-from analysis.measures.development.change_points import change_points_if_noisy
-from analysis.measures.development.llc_curve import read_curve
-from analysis.measures.development.nulls import Change, Row
-from analysis.measures.development.stages import LEAST, Stage, fit, milestones, stages, within
-from analysis.measures.llc_health import is_healthy
-from analysis.measures.llc_run import estimate_run, selected
-from analysis.measures.llc_saturation import has_line, line
-from analysis.measures.llc_settings import Settings
-from src.checks import require
-from store import layout
-from store.atomic import csv_bytes, write_bytes, write_csv, write_json
-from store.readers import read_csv, read_json
-from store.rundir import read_config
+from icl_lab.analysis.loaded_run import LoadedRun, load_run
+from icl_lab.analysis.measures.development import metrics, nulls, trajectory
+from icl_lab.analysis.measures.development.change_points import change_points_if_noisy
+from icl_lab.analysis.measures.development.llc_curve import read_curve
+from icl_lab.analysis.measures.development.nulls import Change, Row
+from icl_lab.analysis.measures.development.stages import LEAST, Stage, fit, milestones, stages, within
+from icl_lab.analysis.measures.llc_health import is_healthy
+from icl_lab.analysis.measures.llc_run import estimate_run, selected
+from icl_lab.analysis.measures.llc_saturation import has_line, line
+from icl_lab.analysis.measures.llc_settings import Settings
+from icl_lab.src.checks import require
+from icl_lab.store import layout
+from icl_lab.store.atomic import csv_bytes, write_bytes, write_csv, write_json
+from icl_lab.store.readers import read_csv, read_json
+from icl_lab.store.rundir import read_config
 
 OF_A_MILESTONE = ("step", "low", "high", "support", "since", "until", "sides")
 OF_A_STAGE = ("stage", "start", "end", "type", "claimed")

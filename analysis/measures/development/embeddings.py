@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from src.model import Params
+from icl_lab.src.model import Params
 
 ROUNDING = 1e-5  # times the largest singular value, in single precision: smaller ones count as zero
 

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from analysis.measures.development.plane_curves import LEAST, Vertex, geometry, vertices
-from analysis.measures.trajectory_pca import fit
+from icl_lab.analysis.measures.development.plane_curves import LEAST, Vertex, geometry, vertices
+from icl_lab.analysis.measures.trajectory_pca import fit
 
 COMPONENTS = 3
 PLANES = tuple(combinations(range(COMPONENTS), 2))

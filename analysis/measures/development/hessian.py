@@ -14,11 +14,11 @@ import numpy as np
 from jax import Array, lax
 from jax.flatten_util import ravel_pytree
 
-from analysis.measures.curvature import largest_eigenvalue
-from analysis.measures.test_set import mean_and_error
-from src.checks import require
-from src.model import Batch, Model, Params
-from src.prng import key
+from icl_lab.analysis.measures.curvature import largest_eigenvalue
+from icl_lab.analysis.measures.test_set import mean_and_error
+from icl_lab.src.checks import require
+from icl_lab.src.model import Batch, Model, Params
+from icl_lab.src.prng import key
 
 
 def check_probes(probes: int) -> None:

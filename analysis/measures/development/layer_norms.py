@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from src.model import Params
+from icl_lab.src.model import Params
 
 SMALL = 0.1  # a scale or an offset below it in size counts as gone
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from analysis.measures.development.smooth_curve import LEAST
-from analysis.measures.llc_health import is_healthy
-from analysis.measures.llc_settings import Settings
-from configs.run import fields_of
-from src.checks import require
-from store import layout
-from store.readers import StoreError, read_csv
-from store.rundir import read_config
+from icl_lab.analysis.measures.development.smooth_curve import LEAST
+from icl_lab.analysis.measures.llc_health import is_healthy
+from icl_lab.analysis.measures.llc_settings import Settings
+from icl_lab.lab.configs.run import fields_of
+from icl_lab.src.checks import require
+from icl_lab.store import layout
+from icl_lab.store.readers import StoreError, read_csv
+from icl_lab.store.rundir import read_config
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,14 +11,21 @@ import jax
 import numpy as np
 from jax import Array
 
-from analysis.loaded_run import LoadedRun
-from analysis.measures import losses
-from analysis.measures.development import attention_patterns, behaviour, embeddings, hessian, layer_norms, unembedding
-from configs.diversity import DiversityConfig
-from families.diversity import EvalSet, make_eval_sets, predictions_of
-from src.model import Batch, Model, Params
-from store import layout
-from store.atomic import write_csv
+from icl_lab.analysis.loaded_run import LoadedRun
+from icl_lab.analysis.measures import losses
+from icl_lab.analysis.measures.development import (
+    attention_patterns,
+    behaviour,
+    embeddings,
+    hessian,
+    layer_norms,
+    unembedding,
+)
+from icl_lab.families.diversity.config import DiversityConfig
+from icl_lab.families.diversity.task import EvalSet, make_eval_sets, predictions_of
+from icl_lab.src.model import Batch, Model, Params
+from icl_lab.store import layout
+from icl_lab.store.atomic import write_csv
 
 FIRST = 512  # tasks of the evaluation set on which attention and Hessian are taken
 

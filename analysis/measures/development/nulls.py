@@ -17,8 +17,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from analysis.measures.development.llc_curve import standard_errors
-from analysis.measures.llc_health import is_healthy, is_known
+from icl_lab.analysis.measures.development.llc_curve import standard_errors
+from icl_lab.analysis.measures.llc_health import is_healthy, is_known
 
 LEVEL = 0.0026998  # two-sided, of three standard errors of a normal
 SETTINGS = 2  # that a stage needs at least

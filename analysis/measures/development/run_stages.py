@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from analysis.measures.development.change_points import change_points_if_noisy
-from analysis.measures.development.llc_curve import LlcCurve, read_curve, read_like
-from analysis.measures.development.stages import (
+from icl_lab.analysis.measures.development.change_points import change_points_if_noisy
+from icl_lab.analysis.measures.development.llc_curve import LlcCurve, read_curve, read_like
+from icl_lab.analysis.measures.development.stages import (
     Fit,
     Milestone,
     Stage,
@@ -20,9 +20,9 @@ from analysis.measures.development.stages import (
     stages,
     within,
 )
-from src.checks import require
-from store import layout
-from store.atomic import write_csv, write_json
+from icl_lab.src.checks import require
+from icl_lab.store import layout
+from icl_lab.store.atomic import write_csv, write_json
 
 LLC, LOSS_ALONE = "LLC", "loss alone"
 

@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from analysis.measures.development.change_points import ChangePoint, Segmentation, change_points
-from analysis.measures.development.smooth_curve import LEAST, Fit, change_error, draws, fit, log_step, step_of
-from src import intervals
+from icl_lab.analysis.measures.development.change_points import ChangePoint, Segmentation, change_points
+from icl_lab.analysis.measures.development.smooth_curve import LEAST, Fit, change_error, draws, fit, log_step, step_of
+from icl_lab.src import intervals
 
 __all__ = ["LEAST", "ChangePoint", "Fit", "Milestone", "Segmentation", "Stage", "change_points", "fit"]
 __all__ += ["milestones", "of_seeds", "stages", "within"]

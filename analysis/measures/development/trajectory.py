@@ -7,8 +7,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from analysis.loaded_run import LoadedRun
-from analysis.measures.development.essential_dynamics import (
+from icl_lab.analysis.loaded_run import LoadedRun
+from icl_lab.analysis.measures.development.essential_dynamics import (
     COMPONENTS,
     FEWEST,
     PLANES,
@@ -17,10 +17,10 @@ from analysis.measures.development.essential_dynamics import (
     dynamics,
     null,
 )
-from analysis.measures.development.plane_curves import LEAST
-from store import layout
-from store.atomic import write_csv, write_json
-from store.readers import StoreError
+from icl_lab.analysis.measures.development.plane_curves import LEAST
+from icl_lab.store import layout
+from icl_lab.store.atomic import write_csv, write_json
+from icl_lab.store.readers import StoreError
 
 NAMES = tuple(f"pc{number + 1}" for number in range(COMPONENTS))
 TRAJECTORY, WALK = "trajectory", "random walk"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from src.model import Params
+from icl_lab.src.model import Params
 
 LINEAR, NORM = "read_out/linear", "read_out/norm"
 FEW = 4  # coordinates

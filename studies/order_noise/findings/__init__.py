@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from studies.order_noise.findings import attention, leading, noise, order, placement
-from studies.order_noise.findings.wording import Finding, Rows
+from icl_lab.studies.order_noise.findings import attention, leading, noise, order, placement
+from icl_lab.studies.order_noise.findings.wording import Finding, Rows
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from studies.order_noise.findings.wording import (
+from icl_lab.studies.order_noise.findings.wording import (
     SHOWN,
     Rows,
     all_equivalent,
@@ -14,7 +14,7 @@ from studies.order_noise.findings.wording import (
     short,
     widest,
 )
-from studies.order_noise.measures import BY_SCORE, COPYING, SCORES
+from icl_lab.studies.order_noise.measures import BY_SCORE, COPYING, SCORES
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from src.config import PLACEMENTS
-from studies.order_noise.findings.wording import (
+from icl_lab.src.config import PLACEMENTS
+from icl_lab.studies.order_noise.findings.wording import (
     Rows,
     all_equivalent,
     auroc,
@@ -14,8 +14,8 @@ from studies.order_noise.findings.wording import (
     is_equivalent,
     largest_end,
 )
-from studies.order_noise.measures import BY_SCORE, SCORES
-from studies.order_noise.runs import MODELS, NOISE, RATE, RATES
+from icl_lab.studies.order_noise.measures import BY_SCORE, SCORES
+from icl_lab.studies.order_noise.runs import MODELS, NOISE, RATE, RATES
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from studies.order_noise.findings.wording import (
+from icl_lab.studies.order_noise.findings.wording import (
     Row,
     Rows,
     all_equivalent,
@@ -20,7 +20,7 @@ from studies.order_noise.findings.wording import (
     treated_over_control,
     widest,
 )
-from studies.order_noise.runs import MODELS, NOISE, RATE, RATES
+from icl_lab.studies.order_noise.runs import MODELS, NOISE, RATE, RATES
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from configs.columns import has_trained
-from studies.contrast import EXACT
-from studies.order_noise.findings.wording import (
+from icl_lab.lab.configs.columns import has_trained
+from icl_lab.studies.contrast import EXACT
+from icl_lab.studies.order_noise.findings.wording import (
     SHOWN,
     Rows,
     all_equivalent,
@@ -17,7 +17,7 @@ from studies.order_noise.findings.wording import (
     span,
     widest,
 )
-from studies.order_noise.runs import MODELS, SORTED
+from icl_lab.studies.order_noise.runs import MODELS, SORTED
 
 if TYPE_CHECKING:
     import pandas as pd

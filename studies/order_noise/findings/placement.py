@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from studies.order_noise.findings.wording import Rows, all_equivalent, contrasts_of, in_percent, widest
-from studies.order_noise.runs import MODELS
+from icl_lab.studies.order_noise.findings.wording import Rows, all_equivalent, contrasts_of, in_percent, widest
+from icl_lab.studies.order_noise.runs import MODELS
 
 if TYPE_CHECKING:
     import pandas as pd

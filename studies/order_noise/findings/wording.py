@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from src import intervals
-from src.statistics import ALPHA
-from studies.contrast import NOT_COMPUTED
+from icl_lab.src import intervals
+from icl_lab.src.statistics import ALPHA
+from icl_lab.studies.contrast import NOT_COMPUTED
 
 if TYPE_CHECKING:
     import pandas as pd

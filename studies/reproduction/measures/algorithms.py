@@ -9,13 +9,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from baselines import spectrum
-from baselines.convergence import least_between
-from baselines.gd_plus_plus_fit import Rates, fit_gd_plus_plus, gd_plus_plus_losses
-from baselines.gradient_descent import search_step_size
-from src.batch import Batch
-from src.data import sample_batch
-from src.data_config import DataConfig
+from icl_lab.baselines import spectrum
+from icl_lab.baselines.convergence import least_between
+from icl_lab.baselines.gd_plus_plus_fit import Rates, fit_gd_plus_plus, gd_plus_plus_losses
+from icl_lab.baselines.gradient_descent import search_step_size
+from icl_lab.src.batch import Batch
+from icl_lab.src.data import sample_batch
+from icl_lab.src.data_config import DataConfig
 
 TASKS = 10_000
 

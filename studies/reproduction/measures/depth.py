@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from analysis.measures.layerwise import REACHABLE
-from configs.layerwise import UNTRAINED
-from studies.algorithm_distances import Measure
-from studies.runs import summary_part
+from icl_lab.analysis.measures.layerwise import REACHABLE
+from icl_lab.families.layerwise.config import UNTRAINED
+from icl_lab.studies.algorithm_distances import Measure
+from icl_lab.studies.runs import summary_part
 
 
 def layerwise_of(run: Path) -> dict[str, Any]:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.measures.over_training import over_training
-from store.rundir import read_metrics
-from studies.algorithm_distances import Measure, compared_run
-from studies.reproduction.measures.trained import zero_loss
+from icl_lab.analysis.measures.over_training import over_training
+from icl_lab.store.rundir import read_metrics
+from icl_lab.studies.algorithm_distances import Measure, compared_run
+from icl_lab.studies.reproduction.measures.trained import zero_loss
 
 LEARNT = 0.3  # a loss below the plateau at .4
 

@@ -10,15 +10,15 @@ import numpy as np
 from jax import Array
 from jax.tree_util import Partial
 
-from analysis.measures import rollout
-from analysis.measures.layerwise import paired_ratio
-from analysis.measures.weights import products
-from baselines.gradient_descent import one_step_size
-from baselines.loss_curves import summary
-from families.regression import make_test_batch
-from src.batch import Batch
-from studies.algorithm_distances import Measure, compared_run
-from studies.reproduction.measures.trained import context_losses
+from icl_lab.analysis.measures import rollout
+from icl_lab.analysis.measures.layerwise import paired_ratio
+from icl_lab.analysis.measures.weights import products
+from icl_lab.baselines.loss_curves import summary
+from icl_lab.families.regression.task import make_test_batch
+from icl_lab.src.batch import Batch
+from icl_lab.src.one_step import one_step_size
+from icl_lab.studies.algorithm_distances import Measure, compared_run
+from icl_lab.studies.reproduction.measures.trained import context_losses
 
 ROLLED = 50  # applications
 

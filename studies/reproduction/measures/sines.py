@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.loaded_run import load_run
-from analysis.measures.compare_sine import compare
-from analysis.measures.sine_functions import functions, measure_test_set
+from icl_lab.analysis.loaded_run import load_run
+from icl_lab.analysis.measures.compare_sine import compare
+from icl_lab.analysis.measures.sine_functions import functions, measure_test_set
 
 load = lru_cache(maxsize=16)(load_run)
 

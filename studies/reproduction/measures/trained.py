@@ -11,24 +11,24 @@ import jax
 import numpy as np
 from jax.tree_util import Partial
 
-from analysis.compared_run import ComparedRun
-from analysis.measures import shifts
-from analysis.measures.algorithms import algorithms_of, defined
-from analysis.measures.copying import copying
-from analysis.measures.interpolation import interpolated
-from analysis.measures.over_training import baselines_of
-from analysis.measures.test_set import half_squared_errors
-from analysis.measures.weights import products
-from baselines.comparison import compare
-from baselines.gd_plus_plus_fit import fit_gd_plus_plus
-from baselines.gradient_descent import Predictor
-from configs.layerwise import UNTRAINED
-from configs.regression import RegressionConfig
-from families.experiment import task_key
-from families.regression import gd_steps, make_test_batch
-from src.data import sample_batch
-from src.prng import Purpose
-from studies.algorithm_distances import Measure, compared_run
+from icl_lab.analysis.compared_run import ComparedRun
+from icl_lab.analysis.measures import shifts
+from icl_lab.analysis.measures.algorithms import algorithms_of, defined
+from icl_lab.analysis.measures.copying import copying
+from icl_lab.analysis.measures.interpolation import interpolated
+from icl_lab.analysis.measures.over_training import baselines_of
+from icl_lab.analysis.measures.test_set import half_squared_errors
+from icl_lab.analysis.measures.weights import products
+from icl_lab.baselines.comparison import compare
+from icl_lab.baselines.gd_plus_plus_fit import fit_gd_plus_plus
+from icl_lab.baselines.gradient_descent import Predictor
+from icl_lab.families.experiment import task_key
+from icl_lab.families.layerwise.config import UNTRAINED
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.regression.task import gd_steps, make_test_batch
+from icl_lab.src.data import sample_batch
+from icl_lab.src.prng import Purpose
+from icl_lab.studies.algorithm_distances import Measure, compared_run
 
 CONTEXTS, DRAWS = 512, 64  # of medians over contexts
 

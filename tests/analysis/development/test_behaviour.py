@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from analysis.measures.development.behaviour import (
+from icl_lab.analysis.measures.development.behaviour import (
     icl_scores,
     of_gain,
     on_sequences,
@@ -11,7 +11,7 @@ from analysis.measures.development.behaviour import (
     squared_prediction,
     with_gain,
 )
-from src.batch import Batch
+from icl_lab.src.batch import Batch
 
 RNG = np.random.default_rng(0)
 

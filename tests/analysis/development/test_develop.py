@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 from scipy.stats import t
 
-from analysis import develop as develop_command
-from analysis.measures.development import develop, nulls
-from analysis.measures.llc_settings import Settings
-from store import layout
-from store.atomic import write_csv
+from icl_lab.analysis import develop as develop_command
+from icl_lab.analysis.measures.development import develop, nulls
+from icl_lab.analysis.measures.llc_settings import Settings
+from icl_lab.store import layout
+from icl_lab.store.atomic import write_csv
 from tests.doors import Refused, ran, refused
 from tests.runners.tiny import LSA1, SIZES, Workshop, copied
 

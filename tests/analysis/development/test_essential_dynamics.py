@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter1d
 
-from analysis.measures.development.essential_dynamics import dynamics, forms, null, smooth_growing, walk_like, walks
+from icl_lab.analysis.measures.development.essential_dynamics import (
+    dynamics,
+    forms,
+    null,
+    smooth_growing,
+    walk_like,
+    walks,
+)
 
 RNG = np.random.default_rng(0)
 

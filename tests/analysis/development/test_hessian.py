@@ -6,9 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from analysis.measures.development.hessian import check_probes, hessian, probes_of, quadratic_forms
-from src.checks import ConfigError
-from src.model import Model
+from icl_lab.analysis.measures.development.hessian import check_probes, hessian, probes_of, quadratic_forms
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.model import Model
 
 SIZE = 12
 RNG = np.random.default_rng(0)

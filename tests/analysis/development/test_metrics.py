@@ -12,15 +12,15 @@ import pandas as pd
 import pytest
 from safetensors.numpy import load_file
 
-from analysis.loaded_run import LoadedRun, load_run
-from analysis.measures.development import metrics
-from baselines import bayes
-from families.diversity import EvalSet, pool_sequences
-from families.diversity import measured as family_metrics
-from src.model import Model
-from store import layout
-from store.atomic import write_safetensors
-from store.readers import read_json_lines
+from icl_lab.analysis.loaded_run import LoadedRun, load_run
+from icl_lab.analysis.measures.development import metrics
+from icl_lab.baselines import bayes
+from icl_lab.families.diversity.task import EvalSet, pool_sequences
+from icl_lab.families.diversity.task import measured as family_metrics
+from icl_lab.src.model import Model
+from icl_lab.store import layout
+from icl_lab.store.atomic import write_safetensors
+from icl_lab.store.readers import read_json_lines
 from tests.analysis.llc_runs import DECODER_SIZES, KEEPING, trained
 from tests.doors import Refused, ran, refused
 from tests.runners.tiny import Workshop, copied

@@ -8,15 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from analysis.measures.development.smooth_curve import LEAST, Fit, log_step
-from analysis.measures.development.stages import (
-    Milestone,
-    fit,
-    milestones,
-    of_seeds,
-    stages,
-    within,
-)
+from icl_lab.analysis.measures.development.smooth_curve import LEAST, Fit, log_step
+from icl_lab.analysis.measures.development.stages import Milestone, fit, milestones, of_seeds, stages, within
 from tests.analysis.development.curves import OF_A_MEAN, noise, published, spaced, stairs
 from tests.thinned import thinned
 

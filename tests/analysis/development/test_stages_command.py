@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.measures.development.stages import fit, milestones
-from analysis.measures.llc_settings import Settings
-from store import layout
+from icl_lab.analysis.measures.development.stages import fit, milestones
+from icl_lab.analysis.measures.llc_settings import Settings
+from icl_lab.store import layout
 from tests.analysis.development.curves import noise, spaced, stairs
 from tests.analysis.llc_runs import table, trained
 from tests.doors import Refused, ran, refused

@@ -1,6 +1,6 @@
 """Logistic regression in context, a family of its own: `--plugin tests/families/logistic`."""
 
-import plugins
+from icl_lab.lab import plugins
 
 from .config import FAMILY
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from configs import columns, step_cost
-from configs.family import Columns, Criterion, Curve, Family, Flag, Meaning, NamedLoss, Panel, Preset
-from configs.run import RunConfig
-from src.checks import in_range, sizes
-from src.config import Architecture, StackConfig
+from icl_lab.lab.configs import columns, step_cost
+from icl_lab.lab.configs.family import Columns, Criterion, Curve, Family, Flag, Meaning, NamedLoss, Panel, Preset
+from icl_lab.lab.configs.run import RunConfig
+from icl_lab.src.checks import in_range, sizes
+from icl_lab.src.config import Architecture, StackConfig
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from analysis.measures.test_set import mean_and_error
-from runners.finish import Ending, Wanted
-from runners.summary import header, row
-from src.batch import Batch
-from src.model import Model
-from store import layout
-from store.atomic import write_npz
+from icl_lab.analysis.measures.test_set import mean_and_error
+from icl_lab.runners.finish import Ending, Wanted
+from icl_lab.runners.summary import header, row
+from icl_lab.src.batch import Batch
+from icl_lab.src.model import Model
+from icl_lab.store import layout
+from icl_lab.store.atomic import write_npz
 
 from .config import LogisticConfig
 from .experiment import LOG_2, make_test_batch

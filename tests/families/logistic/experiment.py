@@ -12,15 +12,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from families.experiment import NO_ARRAYS, Experiment, task_key
-from src.batch import Batch
-from src.config import Architecture, StackConfig
-from src.data import concatenated_tokens
-from src.losses import binary_cross_entropies
-from src.model import Model, Params, as_model
-from src.prng import Purpose, purpose_key
-from src.train import BatchFn, Shared
-from src.transformer import run_stack
+from icl_lab.families.experiment import NO_ARRAYS, Experiment, task_key
+from icl_lab.src.batch import Batch
+from icl_lab.src.config import Architecture, StackConfig
+from icl_lab.src.data import concatenated_tokens
+from icl_lab.src.losses import binary_cross_entropies
+from icl_lab.src.model import Model, Params, as_model
+from icl_lab.src.prng import Purpose, purpose_key
+from icl_lab.src.train import BatchFn, Shared
+from icl_lab.src.transformer import run_stack
 
 from .config import LogisticConfig
 

@@ -1,6 +1,6 @@
 """Sequences of Markov chains, a family of its own: `--plugin tests/families/tokens`."""
 
-import plugins
+from icl_lab.lab import plugins
 
 from .config import FAMILY
 

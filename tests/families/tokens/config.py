@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from configs import columns
-from configs.family import Columns, Curve, Family, Flag, NamedLoss, Panel, Preset
-from configs.run import RunConfig
-from src.checks import require, sizes
+from icl_lab.lab.configs import columns
+from icl_lab.lab.configs.family import Columns, Curve, Family, Flag, NamedLoss, Panel, Preset
+from icl_lab.lab.configs.run import RunConfig
+from icl_lab.src.checks import require, sizes
 
 if TYPE_CHECKING:
     from jax import Array

@@ -10,13 +10,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from analysis.measures.test_set import mean_and_error
-from runners.finish import Ending, Wanted
-from runners.summary import header, row
-from src.losses import cross_entropies
-from src.model import Model
-from store import layout
-from store.atomic import write_npz
+from icl_lab.analysis.measures.test_set import mean_and_error
+from icl_lab.runners.finish import Ending, Wanted
+from icl_lab.runners.summary import header, row
+from icl_lab.src.losses import cross_entropies
+from icl_lab.src.model import Model
+from icl_lab.store import layout
+from icl_lab.store.atomic import write_npz
 
 from .config import TokensConfig
 from .experiment import Chains, EvalSet, make_test_chains, masked_mean

@@ -11,12 +11,12 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from families.experiment import NO_ARRAYS, Experiment, task_key
-from src.losses import cross_entropies
-from src.model import Model, Params
-from src.prng import Purpose, purpose_key
-from src.train import BatchFn, Shared
-from store.params import flattened, nested
+from icl_lab.families.experiment import NO_ARRAYS, Experiment, task_key
+from icl_lab.src.losses import cross_entropies
+from icl_lab.src.model import Model, Params
+from icl_lab.src.prng import Purpose, purpose_key
+from icl_lab.src.train import BatchFn, Shared
+from icl_lab.store.params import flattened, nested
 
 from .config import EMBEDDING, TokenBatch, TokensConfig
 

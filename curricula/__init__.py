@@ -1,1 +1,0 @@
-"""What is done to the pairs of a context: corruption, order, placement; and their composition."""

@@ -1,0 +1,1 @@
+"""An autoencoder of strings: its config, its task, and what a run leaves."""

@@ -1,0 +1,186 @@
+"""Codes of strings by an autoencoder: a run of its own, on whose frozen code the family languages may build.
+
+`autoencoder` reads one-hot symbols, has a linear code and a softmax over the symbols of every place. `published` is the
+one of the published program: symbols as numbers, codes of at least 0, squared errors, trained on members alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from icl_lab.families.languages.data import AUTOENCODER_INPUTS, MOST_LETTERS, LanguageData
+from icl_lab.families.languages.flags import (
+    FOLLOWS,
+    LANGUAGE_FLAGS,
+    LANGUAGE_LISTS,
+    LANGUAGE_MEANINGS,
+    language_words,
+    pool_arrays,
+    with_negatives,
+)
+from icl_lab.lab.configs import columns, step_cost
+from icl_lab.lab.configs.family import Columns, Criterion, Curve, Family, Flag, Meaning, NamedLoss, Panel, Preset
+from icl_lab.lab.configs.run import RunConfig
+from icl_lab.src.batch import StringBatch
+from icl_lab.src.checks import TOO_MANY, in_range, one_of, require, sizes
+
+DECODES = 0.8  # of the symbols of unseen strings: below, a code says little of its string
+
+
+@dataclass(frozen=True)
+class AutoencoderModel:
+    """An autoencoder of strings with a code of `dim` channels; encoder and decoder are MLPs of `hidden` channels.
+
+    `input` one_hot: a linear code and cross-entropies of symbols. raw_index: the published program's layers, 20 - 16
+    linear, 16 - 8 - 16 ReLU and back, with squared errors of the symbols' numbers; dim and hidden are 16 and 8 there.
+    """
+
+    dim: int = 16
+    hidden: int = 64
+    input: str = "one_hot"
+
+    def __post_init__(self) -> None:
+        sizes(self, "dim", "hidden")
+        one_of("input", self.input, AUTOENCODER_INPUTS)
+
+
+@dataclass(frozen=True)
+class AutoencoderConfig(RunConfig):
+    """A run of the family: strings of the languages' training pool, of which `negative_share` are no members."""
+
+    family: ClassVar[str] = "autoencoder"
+
+    name: str = "autoencoder"
+    negative_share: float = 0.5
+    data: LanguageData = LanguageData()
+    model: AutoencoderModel = AutoencoderModel()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        in_range("negative_share", self.negative_share, 0, 1)
+        symbols, channels = self.data.max_length, max(self.model.hidden, self.model.dim)
+        for name, tasks in self.tasks_at_once.items():
+            elements = tasks * max(symbols, channels)
+            require(
+                elements < TOO_MANY,
+                f"{name} is {tasks}; with {channels} channels that is an array of 2^31 elements or more",
+            )
+        require(channels * MOST_LETTERS < TOO_MANY, f"{channels} channels have 2^31 weights or more")
+
+
+# what strings do not depend on
+ALIKE: dict[str, Any] = {"num_pairs": 1, "positive_share": 0.5, "unseen_languages": (), "num_unseen": 0}
+TRAINED: dict[str, Any] = {
+    "b1": 0.9,
+    "b2": 0.98,
+    "grad_clip": 1.0,
+    "batch_size": 256,
+    "steps": 2000,
+    "lr": 2e-3,
+    "schedule": "cosine",
+}
+TRAINED |= {"eval_every": 100} | ALIKE
+INDEX = {"input": "raw_index", "hidden": 8, "negative_share": 0.0}
+MODELS: dict[str, dict[str, Preset]] = {
+    "autoencoder": {
+        "default": Preset(TRAINED),
+        "paper": Preset(TRAINED | {"steps": 20_000, "eval_every": 500}),
+        "published": Preset(TRAINED | INDEX | {"negatives": "random_hash", "steps": 10_000, "eval_every": 500}),
+    },
+}
+
+
+def autoencoder_of(data: LanguageData, dim: int, kind: str) -> AutoencoderConfig:
+    """The run whose code languages build on: trained on the strings of this pool, its seed being the pool's."""
+    preset = MODELS["autoencoder"]["published" if kind == "raw_index" else "default"].values
+    defaults = AutoencoderConfig()
+    training = {name: value for name, value in preset.items() if hasattr(defaults.training, name)}
+    common = {name: value for name, value in preset.items() if name in ("eval_every", "negative_share")}
+    model = AutoencoderModel(dim, int(preset.get("hidden", defaults.model.hidden)), kind)
+    seed = data.pool_seed
+    return replace(
+        defaults,
+        **common,
+        preset="published" if kind == "raw_index" else "default",
+        data_seed=seed,
+        init_seed=seed,
+        data=_alone(data),
+        model=model,
+        training=replace(defaults.training, **training),
+    )
+
+
+def _alone(data: LanguageData) -> LanguageData:
+    """The data of a pool of strings alone; the alphabet is set where unseen languages bring further symbols."""
+    from icl_lab.families.languages.pools import alphabet
+
+    alone = replace(data, **ALIKE)
+    return alone if alphabet(alone) == alphabet(data) else replace(alone, alphabet=alphabet(data))
+
+
+def batch_shapes(config: AutoencoderConfig) -> dict[str, tuple[int, ...]]:
+    """The shape of the evaluation batch."""
+    return {"symbols": (config.eval_tasks, config.data.max_length)}
+
+
+FLAGS = (
+    Flag("code_dim", "model.dim", int, "channels of the code"),
+    Flag("input", "model.input", str, "what the encoder reads", AUTOENCODER_INPUTS),
+    *LANGUAGE_FLAGS,
+)
+
+FAMILY = Family(
+    name="autoencoder",
+    config=AutoencoderConfig,
+    models=MODELS,
+    loss_convention="loss: mean over strings of a symbol's cross-entropy in nats, or for raw_index of half its squared "
+    "error",
+    test_loss=NamedLoss("test_loss", columns.at("headline", "loss")),
+    columns=Columns(
+        {"input": lambda config: config.model.input, "code_dim": lambda config: config.model.dim},
+        {
+            "token_accuracy": columns.at("headline", "token_accuracy"),
+            "symbol_accuracy": columns.if_there("headline", "symbol_accuracy"),
+            "test_loss_se": columns.at("headline", "loss_se"),
+        },
+        {"test_loss": columns.at("headline", "loss")},
+        meanings={
+            "token_accuracy": "share of the places of unseen strings, pads included, that are decoded as they were",
+            "symbol_accuracy": "share of the symbols of unseen strings that are decoded as they were",
+            "test_loss": "loss on unseen strings",
+            "input": "what the encoder reads",
+            "code_dim": "channels of the code",
+        },
+    ),
+    panels=(
+        Panel(
+            "loss of a symbol",
+            (Curve("train_loss", "train batch", "train"), Curve("eval_loss", "unseen strings", "model")),
+            "log",
+        ),
+        Panel("token accuracy, pads included", (Curve("eval_accuracy", "unseen strings", "model"),)),
+    ),
+    batch_shapes=batch_shapes,
+    batch=StringBatch,
+    batch_types={"symbols": "uint8"},
+    flags=FLAGS,
+    lists=LANGUAGE_LISTS,
+    axes=FLAGS,
+    meanings=LANGUAGE_MEANINGS
+    | {
+        "negative_share": Meaning("share of non-members among the strings"),
+        "model.dim": Meaning("channels of the code"),
+        "model.hidden": Meaning("hidden channels of encoder and decoder"),
+        "model.input": Meaning("what the encoder reads", AUTOENCODER_INPUTS),
+    },
+    follows=FOLLOWS,
+    complete=with_negatives,
+    criteria=(
+        Criterion("symbol accuracy", lambda config, summary: summary["headline"].get("symbol_accuracy"), DECODES, True),
+    ),
+    cell_words=lambda config: [config.model.input, f"d{config.model.dim}", *language_words(config.data)],
+    task_seconds=lambda config: step_cost.of_layers(1, 4 * config.model.hidden + 80, 1),
+    shared=lambda config: pool_arrays(config.data),
+    modules=("icl_lab.families.autoencoder.task", "icl_lab.runners.autoencoder"),
+)

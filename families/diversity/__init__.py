@@ -1,0 +1,1 @@
+"""Decoders on pools of M tasks: its config, its task, and what a run leaves."""

@@ -1,0 +1,101 @@
+"""Frozen configs of languages and of codes: what this folder's functions take. Every value is checked here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from icl_lab.lab.flag_types import SEED
+from icl_lab.src.checks import finite, one_of, require, sizes
+
+NEGATIVES = ("random_hash", "random_abc", "other_language", "near_miss", "mixed")
+ALIGNMENTS = ("left", "right")
+MOST_LETTERS = 64
+MOST_STATES = 512  # of a random automaton
+MOST_STRINGS = 2**22  # of a language and a label
+CODES = ("one_hot", "raw_index", "bigrams", "states", "autoencoder", "learned")
+CODE_SCALES = ("whitened", "centred", "raw")
+AUTOENCODER_INPUTS = ("one_hot", "raw_index")
+
+
+@dataclass(frozen=True)
+class LanguageData:
+    """Membership in a language as a task: strings and labels, 1 for members, -1 for others.
+
+    `languages`, of which each task has one, are regular expressions, names (`families.languages.named`) or `random`,
+    that is `num_languages` automata of `num_states` states; `unseen_languages` are tested on alone. Strings are
+    `min_length` to `max_length` symbols of `alphabet` (that of the expressions if empty), non-members as `negatives` says. A label is
+    1 with the chance `positive_share`. Of every language and label `pool_size` strings are drawn once, by the seed
+    `pool_seed`; `test_share` of all strings are kept for the tests.
+    """
+
+    languages: tuple[str, ...] = ("a*bc*", "((a|b)c)*", "(abc?)*")
+    unseen_languages: tuple[str, ...] = ("c*ba*", "((b|c)a)*", "(bca?)*")
+    alphabet: str = ""
+    num_languages: int = 0
+    num_unseen: int = 0
+    num_states: int = 5
+    num_pairs: int = 10
+    negatives: str = "other_language"
+    positive_share: float = 0.5
+    min_length: int = 1
+    max_length: int = 20
+    alignment: str = "left"
+    pool_size: int = 4096
+    test_share: float = 0.2
+    pool_seed: int = 0
+
+    def __post_init__(self) -> None:
+        require(len(self.languages) > 0, "languages is empty; give at least one regular expression or name")
+        one_of("negatives", self.negatives, NEGATIVES)
+        one_of("alignment", self.alignment, ALIGNMENTS)
+        sizes(self, "num_pairs", "max_length", "num_states", "pool_size")
+        sizes(self, "num_languages", "num_unseen", "min_length", least=0)
+        require(SEED.has(self.pool_seed), f"pool_seed is {self.pool_seed}; it must be {SEED}")
+        for name, most in (("num_states", MOST_STATES), ("pool_size", MOST_STRINGS)):
+            value = getattr(self, name)
+            require(value <= most, f"{name} is {value}; it must be at most {most}, for all are in memory")
+        require(
+            self.min_length <= self.max_length,
+            f"min_length is {self.min_length}; it must be at most max_length, {self.max_length}",
+        )
+        require(self.max_length <= MOST_LETTERS, f"max_length is {self.max_length}; it must be at most {MOST_LETTERS}")
+        for name in ("positive_share", "test_share"):
+            value = getattr(self, name)
+            finite(name, value)
+            require(0 < value < 1, f"{name} is {value}; it must be above 0 and below 1")
+        for words, count, field in (
+            (self.languages, self.num_languages, "num_languages"),
+            (self.unseen_languages, self.num_unseen, "num_unseen"),
+        ):
+            drawn = "random" in words
+            require(drawn == (count > 0), f"{field} is {count}; it is how many languages `random` stands for")
+        require(
+            self.num_pairs <= self.pool_size,
+            f"num_pairs is {self.num_pairs}; a pool has only {self.pool_size} strings of a language and a label",
+        )
+
+
+@dataclass(frozen=True)
+class CodeConfig:
+    """How a string becomes `dim` channels: its features, their scale, and whether a channel that is 1 stands behind.
+
+    `autoencoder` is a run of its own, of `autoencoder_dim` channels and one of the `autoencoder_input`s; `learned` is
+    an MLP of the model (`model.features`) on one-hot symbols, trained with it.
+    """
+
+    kind: str = "one_hot"
+    scale: str = "whitened"
+    dim: int = 16
+    constant: bool = False
+    autoencoder_dim: int = 16
+    autoencoder_input: str = "one_hot"
+
+    def __post_init__(self) -> None:
+        one_of("code", self.kind, CODES)
+        one_of("code_scale", self.scale, CODE_SCALES)
+        one_of("autoencoder_input", self.autoencoder_input, AUTOENCODER_INPUTS)
+        sizes(self, "dim", "autoencoder_dim")
+        require(
+            self.kind != "autoencoder" or self.dim <= self.autoencoder_dim,
+            f"code_dim is {self.dim}; the codes of the autoencoder have {self.autoencoder_dim} channels",
+        )

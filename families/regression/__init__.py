@@ -1,0 +1,1 @@
+"""Linear regression in context: its config, its task, and what a run leaves."""

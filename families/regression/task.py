@@ -1,0 +1,234 @@
+"""Linear regression in context: the model, the sets of tasks that a run uses, and its baseline, gradient descent.
+
+A set of tasks is a pure function of the config and its purpose; training batches are one of (data seed, step). No two
+purposes share a key.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax import Array
+from jax.tree_util import Partial
+
+from icl_lab.baselines.comparison import compare
+from icl_lab.baselines.gradient_descent import gd, search_step_size
+from icl_lab.baselines.trained_step import ONE_STEP, losses, trained_step
+from icl_lab.families.experiment import NO_ARRAYS, Experiment, fold_in, task_key
+from icl_lab.families.regression.config import ALIGNED, RegressionConfig
+from icl_lab.src import transformer
+from icl_lab.src.batch import Batch
+from icl_lab.src.config import ContextConfig, StackConfig
+from icl_lab.src.context import Context, draw_context, draw_contexts
+from icl_lab.src.data import sample_batch, take_pairs
+from icl_lab.src.data_config import DataConfig
+from icl_lab.src.model import Model, Params
+from icl_lab.src.prng import Purpose
+from icl_lab.src.train import BatchFn, Shared
+
+LOGGED = ("gd_loss", "preds_diff", "model_diff", "model_cos")  # over training, each with `eval_` in front
+NEGLIGIBLE = 0.01  # of the loss of predicting zero: where one step gains less, there is next to nothing to learn
+
+_sample = jax.jit(sample_batch, static_argnames=("data", "batch_size"))
+
+
+def make_model(config: RegressionConfig, shared: Shared = NO_ARRAYS) -> Model:
+    """The transformer of a run config: always the same one for configs that differ in nothing it depends on."""
+    return transformer.make_model(config.architecture)
+
+
+# --- sets of tasks ---
+
+
+def batches(config: RegressionConfig) -> BatchFn:
+    """The batch function of a run's training contexts. Noise rate and strength may differ within a pack."""
+
+    def batch_fn(key: Array, step: Array, lane: Mapping[str, Array], shared: Shared) -> Batch:
+        size, step_key = config.training.batch_size, jax.random.fold_in(key, step)
+        return draw_context(step_key, config.data, config.train, size, lane["noise_p"], lane["noise_sigma"]).batch
+
+    return batch_fn
+
+
+def lane(config: RegressionConfig) -> dict[str, np.float32]:
+    """Rate and strength of the training noise."""
+    return {"noise_p": np.float32(config.train.noise_p), "noise_sigma": np.float32(config.train.noise_sigma)}
+
+
+def first_training_context(config: RegressionConfig) -> Context:
+    """The context of the first training step, with what was done to it."""
+    key = fold_in(task_key(config, Purpose.TRAIN), np.uint32(0))
+    return draw_contexts(key, [config.data], config.train, config.training.batch_size)[0]
+
+
+def evaluation_context(config: RegressionConfig) -> Context:
+    """The evaluation batch, which is also the analysis batch."""
+    return draw_contexts(task_key(config, Purpose.EVAL), [config.data], config.eval, config.eval_tasks)[0]
+
+
+def clean_twin(config: RegressionConfig, context: Context) -> Batch:
+    """The evaluation batch as it would be with no pair corrupted: the same keys, and the same permutation of pairs."""
+    batch = _sample(task_key(config, Purpose.EVAL), config.data, config.eval_tasks)
+    return take_pairs(batch, context.index)
+
+
+def make_test_batch(config: RegressionConfig) -> Batch:
+    """The test tasks: of the evaluation batch's distribution, none of them in it."""
+    return make_test_batches(config, [config.data])[0]
+
+
+def make_test_batches(config: RegressionConfig, distributions: Sequence[DataConfig]) -> tuple[Batch, ...]:
+    """The test tasks under several distributions, made from the same random numbers."""
+    key = task_key(config, Purpose.TEST_SET)
+    return tuple(context.batch for context in draw_contexts(key, distributions, config.eval, config.test_tasks))
+
+
+def step_size_batch(config: RegressionConfig) -> Batch:
+    """Clean tasks on which step sizes are searched, shared with nothing else."""
+    batch: Batch = _sample(task_key(config, Purpose.STEP_SIZE), config.data, config.step_size_tasks)
+    return batch
+
+
+def corrupted_step_size_batch(config: RegressionConfig) -> Batch:
+    """Tasks corrupted as the evaluation's are, on which a step size for them is searched; shared with nothing else.
+
+    Neither ordered nor placed: gradient descent sums over the pairs.
+    """
+    unordered = replace(config.eval, ordering="random", noise_placement="mixed")
+    key = task_key(config, Purpose.CORRUPTED_STEP_SIZE)
+    return draw_contexts(key, [config.data], unordered, config.step_size_tasks)[0].batch
+
+
+def position_steps_batch(config: RegressionConfig, context: ContextConfig) -> Batch:
+    """Tasks on which a step size for each position is fitted: corrupted, ordered and placed as a context's are.
+
+    Shared with nothing else; those of two contexts are made from the same random numbers.
+    """
+    key = task_key(config, Purpose.POSITION_STEPS)
+    return draw_contexts(key, [config.data], context, config.step_size_tasks)[0].batch
+
+
+# --- gradient descent, the baseline ---
+
+
+class GradientDescent(NamedTuple):
+    """Gradient descent as a baseline: how many steps of which size, and where the size comes from."""
+
+    steps: int
+    step_size: float | Array
+    source: str
+
+    @property
+    def predict(self) -> Partial:
+        """Gradient descent as a predictor: batch in, predictions [B] out."""
+        return Partial(_descent(self.steps), self.step_size)
+
+
+@lru_cache(maxsize=64)
+def _descent(steps: int) -> Callable[[float | Array, Batch], Array]:
+    """Gradient descent of so many steps; always the same function, so that programs which call it are compiled once."""
+    return lambda step_size, batch: gd(batch, step_size, steps)
+
+
+def gd_steps(model: StackConfig) -> int:
+    """How many steps of gradient descent a model is compared with: one for each linear layer.
+
+    A softmax layer below linear ones copies; without any linear layer every layer counts.
+    """
+    linear = sum(model.kind(layer) == "linear" for layer in range(model.num_layers))
+    return linear or model.num_layers
+
+
+def find_gd(config: RegressionConfig, eta: float | None = None) -> GradientDescent:
+    """The gradient descent a run is compared with, at step `eta` (eta/N in the paper) or the best on other tasks."""
+    steps = gd_steps(config.model)
+    if eta is not None:
+        return GradientDescent(steps, eta, "given")
+    batch = step_size_batch(config)
+    source = f"line search on {config.step_size_tasks} separate clean tasks"
+    return GradientDescent(steps, search_step_size(batch, steps), source)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def compare_with_gd(
+    model: Model, gd_steps: int, params: Params, step_size: float | Array, batch: Batch
+) -> dict[str, Array]:
+    """A model compared with gradient descent on the same tasks: one program for all checkpoints."""
+    return compare(partial(model.predict, params), partial(gd, step_size=step_size, steps=gd_steps), batch)
+
+
+# --- the evaluation set ---
+
+
+class EvalSet(NamedTuple):
+    """What a run is evaluated on: its evaluation context, and the gradient descent it is compared with."""
+
+    context: Context
+    gd: GradientDescent
+
+
+def make_eval_set(config: RegressionConfig) -> EvalSet:
+    """The evaluation set of a config."""
+    return EvalSet(evaluation_context(config), find_gd(config))
+
+
+def eval_metrics(model: Model, params: Any, eval_set: EvalSet) -> dict[str, float]:
+    """Metrics of a record: losses on the evaluation batch, and how far the model is from gradient descent."""
+    gd = eval_set.gd
+    values = compare_with_gd(model, gd.steps, params, np.float32(gd.step_size), eval_set.context.batch)
+    return {"eval_loss": float(values["tf_loss"])} | {f"eval_{name}": float(values[name]) for name in LOGGED}
+
+
+# --- what one step of gradient descent reaches ---
+
+
+def references(config: RegressionConfig, summary: Mapping[str, Any]) -> dict[str, Any]:
+    """What one step of gradient descent reaches on the test tasks, its size the best for the training's contexts."""
+    return {} if "one_step" in summary else {"one_step": dict(_one_step(_of_tasks(config)))}
+
+
+def _of_tasks(config: RegressionConfig) -> RegressionConfig:
+    """The config of the same tasks with all else at its default, so that runs on them share what is computed."""
+    tasks = ("data", "train", "eval", "data_seed", "test_tasks", "step_size_tasks")
+    return RegressionConfig(**{name: getattr(config, name) for name in tasks})
+
+
+@lru_cache(maxsize=256)
+def _one_step(config: RegressionConfig) -> dict[str, float]:
+    a = trained_step(config.data, config.train, lambda: position_steps_batch(config, config.train))
+    return losses(make_test_batch(config), a)
+
+
+def nothing_to_tell(config: RegressionConfig, summary: Mapping[str, Any]) -> str | None:
+    """Why neither the gain over predicting zero nor the cosine with gradient descent can tell whether a run trained."""
+    step = summary["one_step"]
+    loss, zero_loss, align_cos = (_finite(step[name]) for name in ONE_STEP)
+    share = (zero_loss - loss) / zero_loss if zero_loss else math.nan
+    if not share >= NEGLIGIBLE:
+        return f"one step of gradient descent gains {share:.2g} of the loss of predicting zero on the test tasks"
+    if not align_cos >= ALIGNED:
+        return f"the cosine of the best preconditioned step with gradient descent is {align_cos:.2g} itself"
+    return None
+
+
+def _finite(value: float | None) -> float:
+    """A number; nan in place of none and of an infinite one, which no comparison passes."""
+    return math.nan if value is None or math.isinf(value) else value
+
+
+EXPERIMENT = Experiment(
+    make_model=make_model,
+    batches=batches,
+    make_eval_set=make_eval_set,
+    eval_batch=lambda eval_set: eval_set.context.batch,
+    eval_metrics=eval_metrics,
+    lane=lane,
+    references=references,
+    undefined=nothing_to_tell,
+)

@@ -1,0 +1,1 @@
+"""Sine functions in context: its config, its task, and what a run leaves."""

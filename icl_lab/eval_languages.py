@@ -1,0 +1,1 @@
+../eval_languages.py

@@ -1,0 +1,1 @@
+../utils_attention.py

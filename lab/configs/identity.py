@@ -1,0 +1,93 @@
+"""What a run is known by: the id of its config, and the hashes of arrays that it shares with others."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from functools import cache
+from itertools import compress
+from typing import TYPE_CHECKING, Any
+
+from icl_lab.lab.configs.keys import first_fields
+from icl_lab.lab.configs.run import RunConfig
+from icl_lab.lab.configs.seeds import Seeds, seeds_of, with_seeds
+
+if TYPE_CHECKING:
+    import numpy as np
+
+RESULTS_VERSION = 4  # of the numbers of runs: raised when the same config gives other numbers
+VOLATILE = ("preset",)  # fields that name a config without changing what it computes
+MARKS = ("<seed of the data>", "<seed of the initialisation>")  # in the place of numbers
+DIGITS = 16  # of a SHA-256, in hexadecimal
+
+
+def config_id(config: RunConfig) -> str:
+    """A hash of all that a run's numbers depend on: its family, the resolved config and the results version.
+
+    Only what differs from the family's defaults counts, under the names that fields had first: neither a field added
+    later, at its default, nor one renamed changes an id.
+    """
+    return hashed(config.family, _differing(config))
+
+
+def ids_by_seeds(config: RunConfig) -> Callable[[Seeds], str]:
+    """`config_id` of a config with other seeds, a hundred times faster: they are put into the text that is hashed."""
+    default = seeds_of(type(config)())
+    values = _differing(with_seeds(config, default))
+
+    @cache
+    def text(*differ: bool) -> str:
+        """The hashed text, with marks for the seeds that differ from the defaults; the others are not in it."""
+        marks = {f"{name}_seed": mark for name, mark in zip(Seeds._fields, MARKS, strict=True)}
+        return _text(config.family, values | dict(compress(marks.items(), differ)))
+
+    def id_of(seeds: Seeds) -> str:
+        written = text(seeds.data != default.data, seeds.init != default.init)
+        for mark, seed in zip(MARKS, seeds, strict=True):
+            written = written.replace(f'"{mark}"', str(seed))
+        return _digest(written)
+
+    return id_of
+
+
+def hashed(family: str | None, values: dict[str, Any]) -> str:
+    """The id of a family's fields that differ from the defaults; `family` is None for schema 1."""
+    return _digest(_text(family, values))
+
+
+def _differing(config: RunConfig) -> dict[str, Any]:
+    """The fields of a config that differ from its family's defaults, under their first names."""
+    kind: Any = type(config)
+    return differences(first_fields(config), _default_fields(kind))
+
+
+@cache
+def _default_fields(kind: type[RunConfig]) -> Mapping[str, Any]:
+    """The fields of a family's default config, under their first names."""
+    return first_fields(kind()) | {"plugins": []}  # a family's own plugin is in its defaults too
+
+
+def _text(family: str | None, values: dict[str, Any]) -> str:
+    values = {name: value for name, value in values.items() if name not in VOLATILE}
+    tag = {} if family is None else {"family": family}
+    return json.dumps({**tag, "config": values, "results_version": RESULTS_VERSION}, sort_keys=True)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
+
+
+def differences(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """The entries that differ from the defaults, sections within sections."""
+    return {
+        name: differences(value, defaults[name]) if isinstance(value, dict) else value
+        for name, value in values.items()
+        if value != defaults[name]
+    }
+
+
+def array_hash(array: np.ndarray) -> str:
+    """The hash of an array's type, shape and content."""
+    head = json.dumps([array.dtype.str, list(array.shape)]).encode()
+    return hashlib.sha256(head + array.tobytes()).hexdigest()[:DIGITS]

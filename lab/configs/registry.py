@@ -1,0 +1,73 @@
+"""The registry of families, one line each. Other modules look families up here and never name one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from icl_lab.families.autoencoder import config as autoencoder
+from icl_lab.families.diversity import config as diversity
+from icl_lab.families.languages import config as languages
+from icl_lab.families.layerwise import config as layerwise
+from icl_lab.families.regression import config as regression
+from icl_lab.families.sine import config as sine
+from icl_lab.lab.cli import did_you_mean
+from icl_lab.lab.configs.family import Family
+from icl_lab.lab.configs.keys import first_fields, todays_fields
+from icl_lab.lab.configs.run import SCHEMA_VERSION, TAGS, RunConfig, made_of
+from icl_lab.lab.configs.schema_1 import DEFAULTS_1, is_earlier, upgraded
+from icl_lab.src.checks import ConfigError, require
+from icl_lab.src.registries import FAMILIES
+from icl_lab.src.registry import why_not_loaded
+
+for _module in (regression, layerwise, sine, diversity, autoencoder, languages):
+    FAMILIES.build_in(_module.FAMILY.name, _module.FAMILY)
+
+
+def models() -> list[str]:
+    """The models of all families."""
+    return [model for family in FAMILIES.values() for model in family.models]
+
+
+def family_of_model(model: str) -> Family:
+    """The family of a model; `ConfigError` for a name that no model has."""
+    for family in FAMILIES.values():
+        if model in family.models:
+            return named(family.name)
+    known = f"known are {', '.join(models())}, and --plugin FILE brings others"
+    raise ConfigError(f"unknown model {model!r}; {known}{did_you_mean(model, models())}")
+
+
+def family_of(config: RunConfig) -> Family:
+    """The family of a config."""
+    return named(config.family)
+
+
+def named(name: str) -> Family:
+    """The family of a name; `ConfigError` for a name that none has."""
+    if name not in FAMILIES:
+        raise ConfigError(f"unknown family {name!r}; known are {', '.join(FAMILIES)}, and --plugin FILE brings others")
+    family: Family = FAMILIES[name]
+    return family
+
+
+def check_schema(values: Mapping[str, Any]) -> None:
+    """`ConfigError` unless a written config is of a schema that this version reads."""
+    version = values.get("schema_version", SCHEMA_VERSION)
+    require(
+        version == SCHEMA_VERSION,
+        f"unknown schema_version {version!r}; this version reads {SCHEMA_VERSION} and, where there is none, 1",
+    )
+
+
+def from_dict(values: Mapping[str, Any]) -> RunConfig:
+    """A config from what `lab.configs.run.to_dict` gave, of this schema or an earlier one."""
+    require(isinstance(values, Mapping), f"a config must be an object, not {type(values).__name__}")
+    check_schema(values)
+    if why := why_not_loaded(values):
+        raise ConfigError(f"it {why}")
+    kind = named(str(values.get("family", DEFAULTS_1["family"]) if is_earlier(values) else values.get("family"))).config
+    untagged = {name: value for name, value in values.items() if name not in TAGS}
+    fields = upgraded(values, first_fields(kind())) if is_earlier(values) else untagged
+    config: RunConfig = made_of(todays_fields(fields, kind), kind)
+    return config

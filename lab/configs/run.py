@@ -1,0 +1,183 @@
+"""A run's config: what runs of all families have, and how a config is written down and read back."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from icl_lab.lab.flag_types import whole_value
+from icl_lab.src.checks import ConfigError, require, sizes
+from icl_lab.src.config import TrainConfig
+from icl_lab.src.registries import FAMILIES, FIELDS
+from icl_lab.src.registry import LOADED, Registry
+
+SCHEMA_VERSION = 2  # of configs as they are written, and of the files in a run directory
+MOST_RECORDS = 2**23  # of the metrics, as the longest training has at the default eval_every, and twice as many
+TAGS = ("schema_version", "family")  # what a written config begins with, which are no fields
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """One training run. A family adds its own sections; a field that a family does not have does not exist there.
+
+    With `snapshots` the parameters stay at every record of the metrics, for analyses over training. Records are made
+    every `eval_every` steps, at `log_records` steps that are spaced logarithmically, and at the last one.
+
+    What the run is made with besides these fields, each with the hash of its content: `plugins` whose names it uses,
+    `shared` arrays; and `requires`, the ids of the runs that it builds on.
+    """
+
+    family: ClassVar[str] = ""
+
+    name: str = "run"
+    preset: str = "default"
+    data_seed: int = 0
+    init_seed: int = 0
+    eval_every: int = 500
+    eval_tasks: int = 2048
+    test_tasks: int = 10_000
+    snapshots: bool = False
+    log_records: int = 0
+    plugins: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
+    requires: tuple[str, ...] = ()
+    training: TrainConfig = TrainConfig()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "plugins", tuple(sorted(set(plugins_of(self)))))
+        require(
+            re.fullmatch(r"\w[\w.-]*", self.name) is not None, f"name is {self.name!r}; it must be a plain file name"
+        )
+        sizes(self, "eval_every")
+        sizes(self, "log_records", least=0)
+        sizes(self, "eval_tasks", "test_tasks", least=2)
+        for name in ("data_seed", "init_seed"):
+            check_seed(name, getattr(self, name))
+        records = self.training.steps // self.eval_every + self.log_records
+        require(
+            records <= MOST_RECORDS,
+            f"eval_every {self.eval_every} and log_records {self.log_records} give {records} records of the metrics, "
+            "more than the 2^23 whose steps are kept in memory; raise eval_every",
+        )
+
+    @property
+    def tasks_at_once(self) -> dict[str, int]:
+        """The numbers of tasks that are in memory at once, by name."""
+        parts = self.training.micro_batches
+        return {
+            "eval_tasks": self.eval_tasks,
+            "test_tasks": self.test_tasks,
+            "batch_size" if parts == 1 else "batch_size / micro_batches": self.training.batch_size // parts,
+        }
+
+    @property
+    def record_steps(self) -> list[int]:
+        """The steps at which a record is made: a linear grid and a logarithmic one, the first step and the last."""
+        last, count = self.training.steps, self.log_records
+        spaced = [round(last ** (index / max(count - 1, 1))) for index in range(count)]
+        return sorted({0, *range(0, last, self.eval_every), *spaced, last})
+
+
+def check_seed(name: str, value: Any) -> None:
+    """`ConfigError` unless a field is a seed."""
+    if not (isinstance(value, int) and 0 <= value < 2**32):
+        raise ConfigError(f"{name} is {value}; it must be a whole number from 0 to 2^32 - 1")
+
+
+def plugins_of(config: Any) -> Iterator[str]:
+    """The plugins that registered a config's family, or names in its fields and sections, as name:hash."""
+    if LOADED and isinstance(config, RunConfig):
+        yield from _records(FAMILIES, config.family)
+    for field in dataclasses.fields(config) if LOADED else ():
+        value = getattr(config, field.name)
+        if dataclasses.is_dataclass(value):
+            yield from plugins_of(value)
+        elif field.name in FIELDS:
+            for word in value if isinstance(value, tuple) else (value,):
+                yield from _records(FIELDS[field.name], word)
+
+
+def _records(registry: Registry[Any], word: str) -> Iterator[str]:
+    plugin = registry.plugin(word)
+    if plugin is not None:
+        yield plugin.record
+
+
+def to_dict(config: RunConfig) -> dict[str, Any]:
+    """A config as it is written: its schema and its family, then its fields as nested dictionaries.
+
+    JSON has no infinity: it is the word "inf".
+    """
+    return {"schema_version": SCHEMA_VERSION, "family": config.family, **_in_json(fields_of(config))}
+
+
+def _in_json(fields: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: _in_json(value) if isinstance(value, dict) else "inf" if value == math.inf else value
+        for name, value in fields.items()
+    }
+
+
+def fields_of(config: Any) -> dict[str, Any]:
+    """The fields of a config as plain nested dictionaries, tuples as lists."""
+    return {
+        field.name: fields_of(value)
+        if dataclasses.is_dataclass(value)
+        else list(value)
+        if isinstance(value, tuple)
+        else value
+        for field in dataclasses.fields(config)
+        for value in [getattr(config, field.name)]
+    }
+
+
+def made_of(values: Mapping[str, Any], kind: type[Any]) -> Any:
+    """A config of a kind from what `fields_of` gave. Missing fields take their defaults; unknown ones are an error."""
+    require(isinstance(values, Mapping), f"a config must be an object, not {type(values).__name__}")
+    known = {field.name: field for field in dataclasses.fields(kind)}
+    require(set(values) <= set(known), f"unknown config fields: {', '.join(sorted(set(values) - set(known)))}")
+    return kind(**{name: _value(known[name], value) for name, value in values.items()})
+
+
+def _value(field: dataclasses.Field[Any], value: Any) -> Any:
+    """One field's value with the type of its default; JSON has neither tuples nor, at times, floats."""
+    default = field.default
+    if dataclasses.is_dataclass(default):
+        return made_of(value, type(default))
+    if isinstance(default, tuple):
+        if field.type == "tuple[float, ...]":
+            return _numbers(field.name, value)
+        require(
+            isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value),
+            f"{field.name} is {value!r}; it must be a list of words",
+        )
+        return tuple(value)
+    if default == math.inf:
+        return _count(field.name, value)
+    if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
+        require(abs(value) < sys.float_info.max, f"{field.name} is too large a number")
+        return float(value)
+    value = whole_value(value) if isinstance(default, int) and not isinstance(default, bool) else value
+    require(type(value) is type(default), f"{field.name} is {value!r}; it must be of type {type(default).__name__}")
+    return value
+
+
+def _numbers(name: str, value: Any) -> tuple[float, ...]:
+    """A list of numbers, which flags give as words."""
+    try:
+        return tuple(float(item) for item in value if not isinstance(item, bool))
+    except (TypeError, ValueError):
+        raise ConfigError(f"{name} is {value!r}; it must be a list of numbers") from None
+
+
+def _count(name: str, value: Any) -> float:
+    """A whole number or inf: the value of a field whose default is infinite."""
+    value = math.inf if value == "inf" else whole_value(value)
+    require(type(value) is int or value == math.inf, f"{name} is {value!r}; it must be a whole number or inf")
+    count: float = value
+    return count

@@ -1,0 +1,243 @@
+"""Registers a user's own orderings, noise modes, distributions and more, from a file outside of this tree.
+
+Commands load a plugin with `--plugin FILE`, Python with `plugins.load(FILE)` or an import. A run that uses one of its
+names records the plugin's name and a hash of its sources. docs/extending.md has an example of each kind.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import math
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from icl_lab.lab.flag_types import Whole
+from icl_lab.lab.plugin_files import PluginError, calling_plugin, load
+from icl_lab.src import intervals, registries
+from icl_lab.src.checks import ConfigError, require
+from icl_lab.src.registry import Registry
+
+__all__ = [
+    "PluginError",
+    "attention",
+    "conjecture",
+    "family",
+    "input_distribution",
+    "load",
+    "noise_mode",
+    "opponent",
+    "ordering",
+    "purpose",
+    "schedule",
+    "task_distribution",
+]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+SEEDS = Whole(3, 1000, "each is a training")  # of a conjecture: fewer have hardly an interval
+NUMBERS = (2**16, 2**31)  # range of plugins' key purposes, above the built-in ones
+
+
+def ordering(name: str, *, by_difficulty: bool = False) -> Callable[[F], F]:
+    """Registers f(batch, difficulty) -> index [B, N]: position i gets pair index[b, i].
+
+    `difficulty` is a tuple of sort keys [B, N], most important first; empty unless `by_difficulty`.
+    """
+
+    def entry(function: F) -> Any:
+        return registries.Ordering(by_difficulty, function)
+
+    return _registering(registries.ORDERINGS, name, "batch difficulty", entry)
+
+
+def noise_mode(
+    name: str,
+    *,
+    additive: bool = False,
+    ignores_sigma: bool = False,
+    linear_mmse: Callable[..., Any] | None = None,
+    mask_bayes: Callable[..., Any] | None = None,
+) -> Callable[[F], F]:
+    """Registers f(key, batch, hit, sigma, data) -> (batch, label error [B, N]); pairs that are not hit must not change.
+
+    `additive`: no effect at sigma = 0. `ignores_sigma`: runs that differ in sigma alone are equivalent. `linear_mmse`
+    (batch, data, context) -> [B] is the best linear predictor under this noise; `mask_bayes` (pair, context, out)
+    conditions on a hit pair, as in `baselines.mask_bayes`. Without them these comparators are null.
+    """
+    _check_function("linear_mmse", linear_mmse, "batch data context")
+    _check_function("mask_bayes", mask_bayes, "pair context out")
+
+    def entry(function: F) -> Any:
+        return registries.NoiseMode(additive, ignores_sigma, function, linear_mmse, mask_bayes)
+
+    return _registering(registries.NOISE_MODES, name, "key batch hit sigma data", entry)
+
+
+def input_distribution(
+    name: str,
+    *,
+    variance: Callable[[float], float] | None = None,
+    fourth: Callable[[float], float] | None = None,
+) -> Callable[[F], F]:
+    """Registers f(key, input_range, shape) -> x with independent coordinates, symmetric about 0.
+
+    `variance` and `fourth` moment of a coordinate are functions of `input_range`. Results that need a missing moment
+    are null, with the reason; runs that need it are refused before training.
+    """
+    _check_function("variance", variance, "input_range")
+    _check_function("fourth", fourth, "input_range")
+
+    def entry(function: F) -> Any:
+        return registries.InputDistribution(variance, fourth, function)
+
+    return _registering(registries.INPUT_DISTRIBUTIONS, name, "key input_range shape", entry)
+
+
+def task_distribution(
+    name: str,
+    *,
+    variance: Callable[[float, int], float] | None = None,
+    bayes: str | Callable[..., Any] = "",
+) -> Callable[[F], F]:
+    """Registers f(key, dim) -> w [D], a task before scaling by `weight_scale`.
+
+    `variance` of a coordinate is a function of `weight_scale` and the dimension; ridge regression needs it. `bayes` is
+    the posterior mean: "ridge", or a function (batch, config) -> predictions [B, K].
+    """
+    require(callable(bayes) or bayes in ("", "ridge"), f"bayes is {bayes!r}; it must be 'ridge' or a function")
+    _check_function("variance", variance, "weight_scale dim")
+    mean = bayes if callable(bayes) else None
+    _check_function("bayes", mean, "batch config")
+
+    def entry(function: F) -> Any:
+        return registries.TaskDistribution(variance, "own" if mean else str(bayes), function, mean)
+
+    return _registering(registries.TASK_DISTRIBUTIONS, name, "key dim", entry)
+
+
+def attention(name: str) -> Callable[[F], F]:
+    """Registers f(scores [B, H, R, N], key_size) -> weights [B, H, R, N], the attention of row r to the pairs."""
+    return _registering(registries.ATTENTION_KINDS, name, "scores key_size", registries.AttentionKind)
+
+
+def opponent(name: str) -> Callable[[F], F]:
+    """Registers f(batch, config) -> predictions [B]: `--config.opponents=NAME` compares a run with it on the test set.
+
+    It may raise `src.checks.ConfigError` where it is not defined; the summary then has null with that reason.
+    """
+    return _registering(registries.OPPONENTS, name, "batch config", registries.Opponent)
+
+
+def schedule(name: str) -> Callable[[F], F]:
+    """Registers f(lr, config, step) -> the learning rate at a step (from 0); `config` is the run's `TrainConfig`."""
+    return _registering(registries.SCHEDULES, name, "lr config step", registries.Schedule)
+
+
+def conjecture(
+    says: str,
+    *,
+    algorithm: str,
+    model: str = "lsa1",
+    settings: Mapping[str, Any] | None = None,
+    seeds: int = 8,
+    loss_ratio: tuple[float, float] | None = None,
+    cosine: tuple[float, float] | None = None,
+    measure: Callable[..., Any] | None = None,
+    accepted: tuple[float, float] | None = None,
+    scale: str = "linear",
+    control: Mapping[str, Any] | None = None,
+) -> None:
+    """States the conjecture of this file, which `python -m studies.run FILE` tests: docs/conjecture.md.
+
+    A `model` of the family regression, trained with `settings` on `seeds` seeds, is said to do what `algorithm` does:
+    an opponent, or a built-in one. `loss_ratio`, `cosine`: the accepted (low, high) of its loss over the algorithm's
+    and of the cosine of their sensitivities. `measure(run)` -> a number of a run directory, with its `accepted` range;
+    `scale` is that of its interval (`src.intervals.SCALES`). `control`: settings that differ in the control, which is
+    trained; by default the control is the same networks untrained.
+    """
+    require(bool(str(says).strip()), "a conjecture begins with the sentence that it says")
+    require(SEEDS.has(seeds), f"seeds is {seeds!r}; it must be {SEEDS}")
+    ranges = {"loss_ratio": loss_ratio, "cosine": cosine, "accepted": accepted}
+    for name, given in ranges.items():
+        _check_range(name, given)
+    require(any(ranges.values()), "a conjecture needs an accepted range: loss_ratio, cosine, or that of a measure")
+    require((measure is None) == (accepted is None), "measure and accepted go together: a function and its range")
+    _check_function("measure", measure, "run")
+    known = ", ".join(intervals.SCALES)
+    require(scale in intervals.SCALES, f"scale is {scale!r}; it must be one of {known}")
+    plugin, frame = calling_plugin(__file__), sys._getframe(1)
+    require(plugin.name not in registries.CONJECTURES, "a plugin states one conjecture, and this is its second")
+    place = (frame.f_code.co_filename, frame.f_lineno)
+    ranges_given = (loss_ratio, cosine, measure, accepted, scale)
+    entry = registries.Conjecture(says, algorithm, model, {**(settings or {})}, seeds, *ranges_given, control, *place)
+    registries.CONJECTURES.add(plugin.name, entry, plugin)
+
+
+def _check_range(name: str, given: Any) -> None:
+    """`ConfigError` if an accepted range is given and is not two numbers, the lower first."""
+    if given is None:
+        return
+    numbers = isinstance(given, tuple | list) and len(given) == 2 and all(isinstance(end, int | float) for end in given)
+    require(numbers and not any(map(math.isnan, given)), f"{name} is {given!r}; it must be two numbers, (low, high)")
+    require(given[0] <= given[1], f"{name} is {given!r}, whose low end is above its high end")
+
+
+def family(description: Any) -> Any:
+    """Registers and returns a family of experiments, a `lab.configs.family.Family`.
+
+    `modules` names its other two parts: one with an `EXPERIMENT` (`families.experiment`), one with an `ENDING`
+    (`runners.finish`). `ConfigError` if a part is missing or a name is taken.
+    """
+    from icl_lab.lab.configs.family_checks import check, check_presets
+
+    plugin = calling_plugin(__file__)
+    check(description)
+    registries.FAMILIES.add(description.name, description, plugin)
+    check_presets(description)
+    return description
+
+
+def purpose(name: str) -> int:
+    """A number for `src.prng.purpose_key`, unique to this purpose and determined by its name alone."""
+    plugin = calling_plugin(__file__)
+    first, last = NUMBERS
+    number = first + int.from_bytes(hashlib.sha256(str(name).encode()).digest()[:8]) % (last - first)
+    from icl_lab.src.prng import Purpose  # imports JAX
+
+    require(name not in Purpose.__members__, f"key purpose {name!r} is built in and cannot be replaced")
+    if registries.PURPOSES.plugin(name) == plugin:  # asked for again by the same plugin
+        return number
+    taken = [other for other, value in registries.PURPOSES.items() if value == number and other != name]
+    require(not taken, f"key purpose {name!r} has the same number as {''.join(taken[:1])!r}; choose another name")
+    registries.PURPOSES.add(name, number, plugin)
+    return number
+
+
+def _registering(registry: Registry[Any], name: str, arguments: str, entry: Callable[[Any], Any]) -> Callable[[F], F]:
+    """A decorator that adds `entry(function)` to a registry under a name."""
+    require(isinstance(name, str), f"the name of a kind of {registry.kind} is missing; it is the first argument")
+    plugin = calling_plugin(__file__)
+
+    def add(function: F) -> F:
+        require(callable(function), f"{registry.kind} {name!r} is {function!r}; it must be a function")
+        _check_function(f"{registry.kind} {name!r}", function, arguments)
+        registry.add(name, entry(function), plugin)
+        return function
+
+    return add
+
+
+def _check_function(what: str, function: Callable[..., Any] | None, arguments: str) -> None:
+    """`ConfigError` if a function is given and cannot be called with these arguments."""
+    if function is None:
+        return
+    names = arguments.split()
+    require(callable(function), f"{what} is {function!r}; it must be a function of ({', '.join(names)})")
+    try:
+        inspect.signature(function).bind(*names)
+    except TypeError as error:
+        raise ConfigError(f"{what} must take the arguments ({', '.join(names)}): {error}") from None
+    except ValueError:  # a builtin without a signature
+        return

@@ -1,1 +1,0 @@
-"""Formal languages without JAX: automata, members and non-members of a length, pools of labelled strings, and codes."""
