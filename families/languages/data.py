@@ -23,9 +23,9 @@ class LanguageData:
 
     `languages`, of which each task has one, are regular expressions, names (`families.languages.named`) or `random`,
     that is `num_languages` automata of `num_states` states; `unseen_languages` are tested on alone. Strings are
-    `min_length` to `max_length` symbols of `alphabet` (that of the expressions if empty), non-members as `negatives` says. A label is
-    1 with the chance `positive_share`. Of every language and label `pool_size` strings are drawn once, by the seed
-    `pool_seed`; `test_share` of all strings are kept for the tests.
+    `min_length` to `max_length` symbols of `alphabet` (that of the expressions if empty), non-members as `negatives`
+    says. A label is 1 with the chance `positive_share`. Of every language and label `pool_size` strings are drawn once,
+    by the seed `pool_seed`; `test_share` of all strings are kept for the tests.
     """
 
     languages: tuple[str, ...] = ("a*bc*", "((a|b)c)*", "(abc?)*")
