@@ -16,8 +16,8 @@ from icl_lab.lab.configs.registry import family_of
 from icl_lab.lab.environment import check_devices
 from icl_lab.src.checks import ConfigError, require
 from icl_lab.store.lock import locked
+from icl_lab.store.outputs import in_path
 from icl_lab.store.params import NO_PICKLES
-from icl_lab.store.places import in_path
 from icl_lab.store.readers import StoreError, is_number
 from icl_lab.store.rundir import read_config
 

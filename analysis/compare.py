@@ -17,8 +17,8 @@ from icl_lab.lab import cli
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.src.checks import ConfigError
 from icl_lab.src.statistics import mean_and_interval
-from icl_lab.store import conditions, layout
-from icl_lab.store.places import in_path
+from icl_lab.store import layout, provenance
+from icl_lab.store.outputs import in_path
 from icl_lab.store.readers import StoreError, expecting
 from icl_lab.store.rundir import read_config, read_meta, read_summary
 
@@ -62,10 +62,10 @@ def compare(runs: Sequence[Path]) -> str:
 
 def _resumed_elsewhere(runs: Sequence[Path]) -> list[str]:
     """A line for each run that is not known to be bitwise identical to an uninterrupted one."""
-    said = {run: conditions.is_bitwise(read_meta(run)) for run in runs}
+    said = {run: provenance.is_bitwise(read_meta(run)) for run in runs}
     return [
-        f"bitwise {conditions.in_words(bitwise)}: {cli.printable(run)}"
-        + (f", resumed elsewhere with {conditions.describe_resumes(run)}" if bitwise is False else "")
+        f"bitwise {provenance.in_words(bitwise)}: {cli.printable(run)}"
+        + (f", resumed elsewhere with {provenance.describe_resumes(run)}" if bitwise is False else "")
         for run, bitwise in said.items()
         if not bitwise
     ]

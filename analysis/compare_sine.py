@@ -12,7 +12,7 @@ from icl_lab.lab import cli, compile_cache
 from icl_lab.lab.environment import check_devices
 from icl_lab.src.checks import ConfigError
 from icl_lab.store.lock import locked
-from icl_lab.store.places import in_path
+from icl_lab.store.outputs import in_path
 from icl_lab.store.readers import StoreError
 from icl_lab.store.rundir import read_config
 

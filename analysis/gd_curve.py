@@ -19,7 +19,7 @@ from icl_lab.src.data_config import LinearData, QueriesData
 from icl_lab.src.loss_conventions import TRIMMED_MEAN
 from icl_lab.store import outputs
 from icl_lab.store.atomic import json_bytes
-from icl_lab.store.places import in_path, out_file
+from icl_lab.store.outputs import in_path, out_file
 from icl_lab.store.readers import StoreError
 from icl_lab.store.rundir import read_config
 

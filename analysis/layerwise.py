@@ -18,7 +18,7 @@ from icl_lab.lab.flag_types import POSITIVE, TASKS, Whole
 from icl_lab.src.checks import finite_results
 from icl_lab.store import layout, outputs
 from icl_lab.store.atomic import json_bytes
-from icl_lab.store.places import out_file
+from icl_lab.store.outputs import out_file
 
 WRITER = "analysis.layerwise"
 LAYERS = Whole(1, 100_000, "a loss of every task is kept after each")

@@ -16,7 +16,7 @@ from typing import Any
 from icl_lab.analysis.command import Command
 from icl_lab.lab import cli
 from icl_lab.lab.flag_types import POSITIVE, SEED, Number, Whole
-from icl_lab.store.places import in_path
+from icl_lab.store.outputs import in_path
 
 BOUND, Z, DRAWS = 0.047, 3.0, 1000
 LENGTH = Number(1e-3, 1e3, why="a training is shorter than 22 in log step")

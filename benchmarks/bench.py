@@ -17,9 +17,9 @@ from icl_lab.lab.flag_types import Whole
 from icl_lab.runners.progress import ConsoleLogger, Logger
 from icl_lab.store import outputs
 from icl_lab.store.atomic import json_bytes
-from icl_lab.store.places import out_file
-from icl_lab.store.provenance import now
+from icl_lab.store.outputs import out_file
 from icl_lab.store.readers import StoreError, expecting, read_json
+from icl_lab.store.rundir import now
 
 WRITER = "benchmarks.bench"
 ESTIMATED = "llc_run"  # the measurement with an LLC

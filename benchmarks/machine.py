@@ -15,7 +15,8 @@ from icl_lab.lab.configs.presets import preset
 from icl_lab.lab.configs.registry import models
 from icl_lab.lab.environment import num_threads
 from icl_lab.runners.training import device_text
-from icl_lab.store.provenance import now, provenance
+from icl_lab.store.provenance import provenance_of
+from icl_lab.store.rundir import now
 
 BUSY = 0.5  # load average above which measurements are unreliable
 FACTS = ("command", "git_hash", "git_dirty", "versions", "device", "platform", "threads")
@@ -24,7 +25,7 @@ FACTS = ("command", "git_hash", "git_dirty", "versions", "device", "platform", "
 def describe() -> dict[str, Any]:
     """The machine, date, load and versions of the results."""
     # only `FACTS` of it, which do not depend on the config
-    facts = provenance(resolve(preset(models()[0])), device_text())
+    facts = provenance_of(resolve(preset(models()[0])), device_text())
     return {
         "machine": name(),
         "cores": os.cpu_count(),

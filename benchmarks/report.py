@@ -13,7 +13,7 @@ from icl_lab.benchmarks import table
 from icl_lab.benchmarks.cases import SWEEPS
 from icl_lab.lab import cli
 from icl_lab.store.atomic import write_bytes
-from icl_lab.store.places import in_path, out_file
+from icl_lab.store.outputs import in_path, out_file
 from icl_lab.store.readers import StoreError, expecting, read_json
 
 RESULTS = Path("benchmarks/results")

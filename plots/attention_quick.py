@@ -15,7 +15,7 @@ from icl_lab.plots import style
 from icl_lab.store import layout
 from icl_lab.store.lock import refuse_links
 from icl_lab.store.manifest import adopt
-from icl_lab.store.places import in_path, out_folder
+from icl_lab.store.outputs import in_path, out_folder
 from icl_lab.store.readers import StoreError, check_arrays, expecting, is_count, read_json, read_npy
 from icl_lab.store.rundir import read_config
 

@@ -16,7 +16,7 @@ from icl_lab.plots import style
 from icl_lab.src.loss_conventions import TRIMMED_MEAN
 from icl_lab.store import layout, outputs
 from icl_lab.store.atomic import csv_bytes
-from icl_lab.store.places import in_path, out_folder
+from icl_lab.store.outputs import in_path, out_folder
 from icl_lab.store.readers import StoreError, expecting, is_count, is_number, read_json
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from icl_lab.plots.weights import draw_weights
 from icl_lab.store import layout
 from icl_lab.store.lock import refuse_links
 from icl_lab.store.manifest import adopt
-from icl_lab.store.places import in_path
+from icl_lab.store.outputs import in_path
 from icl_lab.store.readers import StoreError
 from icl_lab.store.rundir import read_config
 

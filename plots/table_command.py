@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from icl_lab.lab import cli
-from icl_lab.store.places import in_path, out_folder
+from icl_lab.store.outputs import in_path, out_folder
 
 
 def draw_from_table(

@@ -18,7 +18,7 @@ from icl_lab.runners import distributed, flags, llc
 from icl_lab.runners.locking import locked_runs, restore_threads
 from icl_lab.runners.summary import summary_text
 from icl_lab.src.checks import ConfigError
-from icl_lab.store import checkpoint, conditions, layout, provenance, rundir, sources
+from icl_lab.store import checkpoint, layout, provenance, rundir
 from icl_lab.store.lock import locked
 from icl_lab.store.readers import StoreError, expecting
 
@@ -89,8 +89,8 @@ def print_notices(runs: Sequence[Path], finished: Sequence[Path]) -> None:
     """Prints a line each for those that had `finished` before, and if sources have changed or a resume was unusual."""
     by_run = {run: rundir.read_meta(run) for run in runs}
     metas, earlier = [*by_run.values()], [by_run[run] for run in finished if run in by_run]
-    lines = [provenance.notice(earlier, len(runs)), sources.notice(metas)]
-    for line in filter(None, [*lines, conditions.notice(metas), checkpoint.notice(metas)]):
+    lines = [provenance.finished_notice(earlier, len(runs)), provenance.sources_notice(metas)]
+    for line in filter(None, [*lines, provenance.resumed_notice(metas), checkpoint.notice(metas)]):
         print(line)
 
 

@@ -22,7 +22,7 @@ from icl_lab.src.model import Batch, Model
 from icl_lab.store import checkpoint, layout, rundir, snapshots
 from icl_lab.store.atomic import write_json, write_npz
 from icl_lab.store.params import write_params
-from icl_lab.store.provenance import now
+from icl_lab.store.rundir import now
 
 
 class Wanted(NamedTuple):

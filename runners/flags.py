@@ -22,7 +22,7 @@ from icl_lab.runners import distributed, llc, persistence
 from icl_lab.runners.distributed import Process
 from icl_lab.runners.llc import Llc
 from icl_lab.runners.persistence import Persistence
-from icl_lab.store.places import run_directory
+from icl_lab.store.outputs import run_directory
 
 # flags of every family whose config has the field; the default is the preset's value
 COMMON_FLAGS = (

@@ -18,7 +18,7 @@ from icl_lab.lab.environment import (
     num_threads,
     threads_are_set,
 )
-from icl_lab.store import checkpoint, conditions, layout, rundir
+from icl_lab.store import checkpoint, layout, provenance, rundir
 from icl_lab.store.lock import locked
 from icl_lab.store.readers import expecting, is_count, is_number
 
@@ -86,12 +86,12 @@ def restore_threads(directory: Path, width: int = 1, strict: bool = False) -> No
     if threads != num_threads() and not threads_are_set() and not jax_has_started():
         os.environ["NPROC"] = str(threads)
     if strict:
-        conditions.check(directory, conditions.current(width))
+        provenance.check_conditions(directory, provenance.current_conditions(width))
 
 
 def _checked_threads(run: Path, meta: Mapping[str, Any], step: int) -> int:
     """The thread count a run had at a step; `StoreError` unless meta.json has all that a resume needs."""
-    before = conditions.at_step(run, step)
+    before = provenance.conditions_at(run, step)
     with expecting(run / layout.META, "a run's meta.json; --overwrite retrains the run"):
         chunk_steps = meta.get("chunk_steps", 1)  # present from the first checkpoint on
         texts = (*meta["versions"], *meta.get("variables", {}))

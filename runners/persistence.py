@@ -15,7 +15,7 @@ SAVE_SHARE = 0.02  # of training time, at most, that saving a large state takes
 class Persistence(NamedTuple):
     """checkpoint_seconds: seconds of training between saves of the state; 0 saves after every chunk.
 
-    strict_resume: whether to refuse to resume a run under other conditions (`store.conditions`).
+    strict_resume: whether to refuse to resume a run under other conditions (`store.provenance`).
     """
 
     checkpoint_seconds: float = 20.0

@@ -33,9 +33,9 @@ from icl_lab.runners.progress import NULL_LOGGER, Logger
 from icl_lab.runners.static_shape import static_shape, training_part
 from icl_lab.src.precision import use_highest_precision
 from icl_lab.src.train import NEVER
-from icl_lab.store import checkpoint, conditions, rundir, snapshots
-from icl_lab.store.provenance import now, provenance
-from icl_lab.store.sources import changed_files
+from icl_lab.store import checkpoint, provenance, rundir, snapshots
+from icl_lab.store.provenance import changed_files, provenance_of
+from icl_lab.store.rundir import now
 
 __all__ = ["Job", "Wanted", "run_one", "run_pack"]
 
@@ -69,7 +69,7 @@ def run_pack(
         llc.check_resumed(wanted.llc, job.run)
     if persistence.strict_resume:
         for job in pending:
-            conditions.check(job.run, conditions.current(width, device_text()))
+            provenance.check_conditions(job.run, provenance.current_conditions(width, device_text()))
     with contextlib.nullcontext(signals) if signals else catch_signals() as caught:
         try:
             for job in (job for job in jobs if status[job] == "done"):
@@ -140,7 +140,7 @@ def _begin(jobs: Sequence[Job], width: int, wanted: Wanted) -> None:
         if not checkpoint.steps(job.run):
             rundir.clear(job.run)
             rundir.begin(job.run, job.config)
-            facts = provenance(job.config, device_text()) | llc.note(wanted.llc)
+            facts = provenance_of(job.config, device_text()) | llc.note(wanted.llc)
             rundir.update_meta(job.run, **facts, pack_width=width, start=now(), run_seconds=0.0)
         elif names := changed_files(rundir.read_meta(job.run)):
             rundir.update_meta(job.run, sources_changed=names)
@@ -167,17 +167,17 @@ def _align_files(pack: Pack, watch: Watch) -> None:
 
 def _record_conditions(pack: Pack, logger: Logger) -> None:
     """Records in meta.json how each run's conditions have changed since it began, and logs the new changes."""
-    now = conditions.current(pack.width, device_text())
-    changes: dict[int, list[conditions.Change]] = {}  # by training, whose state is that of its first run
+    now = provenance.current_conditions(pack.width, device_text())
+    changes: dict[int, list[provenance.Change]] = {}  # by training, whose state is that of its first run
     for job, slot, _ in pack.lanes:
-        history = conditions.history(job.run, pack.step, now) if pack.step > 0 else []
+        history = provenance.history(job.run, pack.step, now) if pack.step > 0 else []
         past = changes.setdefault(slot, [])
         past += [change for change in history if change not in past]
-        facts = {"bitwise": conditions.verdict(past), "resumed_elsewhere": past}
+        facts = {"bitwise": provenance.verdict(past), "resumed_elsewhere": past}
         rundir.update_meta(job.run, compile_seconds=pack.compile_seconds, **facts, **_note_damaged(pack, job, logger))
         if new := [change for change in past if change["step"] == pack.step]:
-            what = "not bitwise" if conditions.verdict(past) is False else "not known to be bitwise"
-            logger.line(f"{printable(job.run)} is resumed elsewhere and {what}: {conditions.describe(new)}")
+            what = "not bitwise" if provenance.verdict(past) is False else "not known to be bitwise"
+            logger.line(f"{printable(job.run)} is resumed elsewhere and {what}: {provenance.describe(new)}")
 
 
 def _note_damaged(pack: Pack, job: Job, logger: Logger) -> dict[str, list[str]]:

@@ -22,7 +22,7 @@ from icl_lab.lab.configs.schema_1 import earlier_id
 from icl_lab.lab.environment import check_devices
 from icl_lab.src.checks import ConfigError
 from icl_lab.store.atomic import json_bytes
-from icl_lab.store.places import out_folder
+from icl_lab.store.outputs import out_folder
 from icl_lab.store.readers import StoreError, expecting, read_json, reading
 
 COLUMNS = {"claims.csv": "cells", "order_noise/cells.csv": "exp"}  # table -> column with cell names

@@ -26,7 +26,7 @@ from icl_lab.runners.persistence import Persistence
 from icl_lab.src.checks import ConfigError
 from icl_lab.src.statistics import mean_and_interval
 from icl_lab.store import layout, rundir
-from icl_lab.store.places import out_folder
+from icl_lab.store.outputs import out_folder
 from icl_lab.store.readers import StoreError, expecting
 
 WIDTH = 5  # runs that train together

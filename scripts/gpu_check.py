@@ -27,9 +27,10 @@ from icl_lab.lab.flag_types import shown
 from icl_lab.src.checks import ConfigError
 from icl_lab.store import outputs
 from icl_lab.store.atomic import json_bytes
-from icl_lab.store.places import out_file
-from icl_lab.store.provenance import git_commit, now, versions
+from icl_lab.store.outputs import out_file
+from icl_lab.store.provenance import git_commit, versions
 from icl_lab.store.readers import StoreError, expecting, read_json
+from icl_lab.store.rundir import now
 from icl_lab.studies.ledger import TABLE
 from icl_lab.studies.study import all_studies
 

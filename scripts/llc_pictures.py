@@ -14,7 +14,7 @@ import numpy as np
 
 from icl_lab.lab import cli
 from icl_lab.store import outputs
-from icl_lab.store.places import out_folder
+from icl_lab.store.outputs import out_folder
 from icl_lab.store.readers import StoreError
 
 if TYPE_CHECKING:

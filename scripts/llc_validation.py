@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from icl_lab.lab import cli
 from icl_lab.store import outputs
 from icl_lab.store.atomic import csv_bytes
-from icl_lab.store.places import out_folder
+from icl_lab.store.outputs import out_folder
 from icl_lab.store.readers import StoreError
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from icl_lab.lab.executors.signals import catch_signals
 from icl_lab.runners.command import resume_command
 from icl_lab.src.checks import ConfigError
 from icl_lab.store import layout, rundir
-from icl_lab.store.places import out_folder
+from icl_lab.store.outputs import out_folder
 from icl_lab.store.readers import StoreError, expecting, read_npy, read_npz, reading
 
 RATE = 0.25

@@ -2,9 +2,9 @@
 
 from icl_lab.lab import environment  # noqa: F401 - it ends a process that lacks packages, before they are imported
 from icl_lab.src import namespace
-from icl_lab.store.loading import Run, load
+from icl_lab.store.listing import table
+from icl_lab.store.params import Run, load
 from icl_lab.store.readers import StoreError
-from icl_lab.store.tables import table
 
 namespace.check(__name__)
 

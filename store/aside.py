@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from icl_lab.store import layout, owners
+from icl_lab.store import layout, ownership
 from icl_lab.store.readers import StoreError
 from icl_lab.store.replacing import replace
 
@@ -96,7 +96,7 @@ def _is_folder(path: Path) -> bool:
 def _is_left_draft(path: Path) -> bool:
     """Whether this is a draft that a process left when it was killed."""
     target, writer = layout.draft_parts(path.name)
-    return layout.is_run_file(f"{layout.LLC_TRACES}/{target}") and bool(writer) and owners.has_ended(writer)
+    return layout.is_run_file(f"{layout.LLC_TRACES}/{target}") and bool(writer) and ownership.has_ended(writer)
 
 
 def _kept(path: Path) -> Kept | None:

@@ -25,7 +25,7 @@ from icl_lab.lab.environment import extra
 from icl_lab.store import earlier_names, layout, rundir
 from icl_lab.store.listing import run_folders
 from icl_lab.store.lock import refuse_links_below
-from icl_lab.store.places import in_path, out_folder
+from icl_lab.store.outputs import in_path, out_folder
 from icl_lab.store.readers import StoreError, is_count, is_number, json_lines_of, read_json, reading
 
 POLL_SECONDS = 2.0  # at least between two readings of all runs

@@ -1,4 +1,4 @@
-"""Lists the runs below a folder with status, loss, age, size and whether their sources have changed."""
+"""Lists the runs below a folder with status, loss, age, size and whether their sources have changed; or as a table."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import os
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from icl_lab.lab.configs.registry import named
 from icl_lab.lab.configs.run import TAGS, fields_of
 from icl_lab.src.registries import FAMILIES
 from icl_lab.src.registry import not_loaded
-from icl_lab.store import conditions, layout, owners
-from icl_lab.store.readers import StoreError, expecting, is_number, json_lines, read_json
+from icl_lab.store import layout, ownership, provenance
+from icl_lab.store.provenance import changed_files
+from icl_lab.store.readers import StoreError, expecting, is_number, json_lines, read_csv, read_json
 from icl_lab.store.rundir import (
     PluginMissing,
     has_begun,
@@ -23,10 +24,13 @@ from icl_lab.store.rundir import (
     read_status,
     read_summary,
 )
-from icl_lab.store.sources import changed_files
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 BROKEN, NO_RUN = "broken", "no run"  # statuses of unreadable runs, and of other folders
 MISSING = "plugins_missing"  # the word for a run whose plugins are not loaded
+SETTINGS = ("contexts",)  # fields of a summary that repeat the config
 
 
 class Entry(NamedTuple):
@@ -36,7 +40,7 @@ class Entry(NamedTuple):
     None if there is none yet. time: end, or else start. size: bytes. sources: same, changed or not recorded.
     shown: False if the folder is only counted. host: of the process that has locked it, else "". killed: that process
     was one of this host and has ended. bitwise: False if the run was resumed elsewhere, None if it does not say
-    (`store.conditions`).
+    (`store.provenance`).
     plugins_missing: those of its config, NAME:HASH, that are not loaded; its config is then unchecked, as written.
     """
 
@@ -106,12 +110,12 @@ def _entry(run: Path, is_near: bool) -> Entry:
             reason = f"it has no {layout.CONFIG}"
             return Entry(run, NO_RUN, reason, time=_last_change(run), size=_size(run) if shown else 0, shown=shown)
         (fields, missing), status, meta = _fields(run), read_status(run), read_meta(run)
-        loss, owner = _loss(run, str(fields["family"]), status), owners.read(run / layout.LOCK)
+        loss, owner = _loss(run, str(fields["family"]), status), ownership.read(run / layout.LOCK)
     except (StoreError, OSError) as error:
         return Entry(run, BROKEN, str(error), time=_last_change(run), size=_size(run))
-    time, bitwise = _time(meta) or _last_change(run / layout.META), conditions.is_bitwise(meta)
+    time, bitwise = _time(meta) or _last_change(run / layout.META), provenance.is_bitwise(meta)
     host = owner.host.partition(" ")[0] if owner else ""
-    killed = status == "running" and owner is not None and owners.has_ended(owner.writer())
+    killed = status == "running" and owner is not None and ownership.has_ended(owner.writer())
     return Entry(run, status, "", fields, loss, time, _size(run), _sources(meta), True, bitwise, host, killed, missing)
 
 
@@ -190,3 +194,56 @@ def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     for name, value in values.items():
         fields |= flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
     return fields
+
+
+def table(path: str | Path) -> pd.DataFrame:
+    """One row per run: `path`, `status`, the config's fields under dotted names, and the numbers of its summary.
+
+    A run that is not done has the numbers of its last record. Lists of numbers, such as curves, are left out. Broken
+    runs have a reason in `error`. A sweep's CSV keeps its columns, with `exp` as `path` too. `StoreError` for anything
+    else.
+    """
+    source = Path(path)
+    if source.is_dir():
+        import pandas as pd  # half a second, see store.atomic
+
+        return pd.DataFrame([_row(entry) for entry in list_runs(source) if entry.status != NO_RUN])
+    rows = read_csv(source, ("seed",), ("exp", "model", "status"))
+    rows.insert(0, "path", rows["exp"])
+    return rows[["path", "status", *(name for name in rows.columns if name not in ("path", "status"))]]
+
+
+def _row(entry: Entry) -> dict[str, Any]:
+    row: dict[str, Any] = {"path": str(entry.path), "status": entry.status}
+    if entry.status == BROKEN:
+        return row | {"error": entry.reason}
+    try:
+        missing = {MISSING: _cell([*entry.plugins_missing])} if entry.plugins_missing else {}
+        return row | missing | {name: _cell(value) for name, value in entry.config.items()} | _numbers(entry)
+    except StoreError as error:  # changed since it was listed
+        return row | {"status": BROKEN, "error": str(error)}
+
+
+def _cell(value: Any) -> Any:
+    """Lists as text, so that columns can be compared and grouped by."""
+    return ",".join(map(str, value)) if isinstance(value, list) else value
+
+
+def _numbers(entry: Entry) -> dict[str, Any]:
+    if entry.status == "done":
+        return _numeric(read_summary(entry.path))
+    return _numeric(last_record(entry.path))
+
+
+def _numeric(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The numbers in nested mappings, and in lists of mappings by index; NaN for null."""
+    kept = {name: value for name, value in values.items() if name not in SETTINGS}
+    by_index = {
+        name: dict(enumerate(value)) if isinstance(value, list) and all(isinstance(v, dict) for v in value) else value
+        for name, value in kept.items()
+    }
+    return {
+        name: float("nan") if value is None else value
+        for name, value in flat(by_index).items()
+        if value is None or is_number(value)
+    }

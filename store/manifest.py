@@ -4,18 +4,22 @@ After a header line, manifest.jsonl has {"file": NAME} for each file, appended b
 {"file": NAME, "gone": true} where a name is released. A file that the manifest does not list is foreign: it is never
 written to or removed. Runs made before there were manifests are recognised by their meta.json; they get a manifest of
 the names in `store.layout` when something is next written there.
+
+A manifest, like a folder's record of outputs, is a file of JSON lines to which lines are appended: these are synced to
+disk, and an incomplete one is ignored.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
-from icl_lab.store import journal, layout, ownership
-from icl_lab.store.readers import StoreError, read_json
+from icl_lab.store import layout, ownership
+from icl_lab.store.readers import StoreError, read_json, reading
 from icl_lab.store.replacing import unshare
 
 HEADER = {"manifest": "in-context learning laboratory", "version": 1}
@@ -46,13 +50,13 @@ def begin(run: Path, manifest_names: Iterable[str] = ()) -> None:
     if path.exists() and not FIRST_LINE.startswith(path.read_bytes()):  # a kill may leave part of the line
         raise StoreError(f"{path} is not the manifest of a run; move it away")
     run.mkdir(parents=True, exist_ok=True)
-    journal.append(path, [HEADER, *({"file": name} for name in manifest_names)], begin=True)
+    append(path, [HEADER, *({"file": name} for name in manifest_names)], begin=True)
 
 
 def names(run: Path) -> list[str]:
     """The names in a manifest, with one pattern for all checkpoints."""
     listed: dict[str, None] = {}
-    for entry in journal.entries(run / layout.MANIFEST):
+    for entry in entries(run / layout.MANIFEST):
         if _is_inside(name := entry.get("file")):
             listed.pop(name, None) if entry.get("gone") else listed.setdefault(name)
     return list(listed)
@@ -74,7 +78,7 @@ def claim(path: Path) -> None:
     ownership.check(path)
     run = owner(path)
     if run is not None and not owns(run, path):
-        journal.append(run / layout.MANIFEST, [{"file": layout.manifest_name(path.relative_to(run).as_posix())}])
+        append(run / layout.MANIFEST, [{"file": layout.manifest_name(path.relative_to(run).as_posix())}])
 
 
 def owns(run: Path, path: Path) -> bool:
@@ -90,7 +94,7 @@ def release(run: Path, name: str) -> None:
     """Removes a name from the manifest: a file of that name is foreign from now on."""
     ownership.check(run)
     if exists(run) and name in names(run):
-        journal.append(run / layout.MANIFEST, [{"file": name, "gone": True}])
+        append(run / layout.MANIFEST, [{"file": name, "gone": True}])
 
 
 def files(run: Path) -> list[str]:
@@ -143,3 +147,39 @@ def _all_files(run: Path) -> list[str]:
     return sorted(
         Path(folder, name).relative_to(run).as_posix() for folder, _, file_names in os.walk(run) for name in file_names
     )
+
+
+def append(path: Path, values: Iterable[Mapping[str, Any]], begin: bool = False) -> None:
+    """Appends lines in one write, after emptying the file if `begin`; never writes through a link."""
+    unshare(path)
+    lines = b"".join(json.dumps(value).encode() + b"\n" for value in values)
+    how = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | (os.O_TRUNC if begin else os.O_APPEND)
+    descriptor = os.open(path, how, 0o666)
+    try:
+        size = os.fstat(descriptor).st_size
+        if size and os.pread(descriptor, 1, size - 1) != b"\n":
+            lines = b"\n" + lines  # ends an incomplete line
+        if os.write(descriptor, lines) < len(lines):
+            os.ftruncate(descriptor, size)  # some of the lines alone would mean something else
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.fsync(descriptor)
+    except OSError as error:
+        error.filename = str(path)
+        raise
+    finally:
+        os.close(descriptor)
+
+
+def entries(path: Path) -> Iterator[Mapping[str, Any]]:
+    """The objects in a journal, none if the file does not exist."""
+    if not path.exists():
+        return
+    with reading(path):
+        lines = path.read_bytes().split(b"\n")[:-1]
+    for line in lines:
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict):
+            yield value

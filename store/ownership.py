@@ -1,36 +1,194 @@
-"""Takes and keeps locks that also hold between hosts, where the kernel's locks are unreliable.
+"""Who owns a lock: the owner that its file names, whether that process is alive, and the locks that this one has.
 
-A lock file names its owner: a token, host, process, and a heartbeat that the owner increments (`store.owners`). An
-owner wrongly taken for gone detects this by the token, which is compared before files are written and again before they
-are renamed. Drafts that it had not renamed by then are removed by the process that takes the lock over.
-
-To take a lock, a process creates a file of its own next to it, its claim, then removes all other claims, and only then
-checks who owns the lock. If nobody does, it renames its claim to the lock. So of two concurrent processes, one finds
-that its claim is gone or that the other owns the lock, wherever either is suspended and whichever is taken for gone.
-Taking turns, by a file that only one process can create, merely keeps them from repeatedly removing each other's
-claims. A free lock is an empty file, or none.
+An owner on this host is gone when its process has ended; one on another host when its heartbeat has not changed while
+we watched, whatever the difference of the clocks. An owner wrongly taken for gone detects this by the token in the
+file: `check` compares it before files are written and again before they are renamed.
 """
 
 from __future__ import annotations
 
+import errno
+import hashlib
+import json
 import os
-import sys
+import platform
+import secrets
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import suppress
+from enum import Enum
 from pathlib import Path
+from typing import NamedTuple
 
-from icl_lab.lab.cli import printable
-from icl_lab.store import layout, owners
-from icl_lab.store.owners import LockBusy, Owner, Watch
 from icl_lab.store.readers import StoreError
 
+STALE_SECONDS = 60.0  # without a beat, while we watch, after which an owner on another host is gone; syncs may be slow
+DIGITS = 12  # of a beat, which is written over the one before
+LARGEST = 4096  # bytes of a lock file
+HIDDEN = "running"  # in place of the start of a process that is there
 BEAT_SECONDS = 5.0  # between two beats of an owner
-TURN, CLAIM, SHARED = ".next", ".claim", ".shared"  # ends of the names beside a lock; the last is of who shares it
 MAX_DEPTH = 3  # folders between a file and the run directory whose lock it is written under
 
-Others = list[tuple[Path, Owner | None]]  # files of owners; None in one that has just been created, or was left so
+
+class Owner(NamedTuple):
+    """The owner of a lock: host, process and start time, which identify it, and the last heartbeat."""
+
+    token: str
+    host: str
+    pid: int
+    start: str
+    beat: str = "0" * DIGITS
+
+    def content(self) -> bytes:
+        """The lock file: the beat stands last, where it is written over."""
+        return (json.dumps(self[:-1]) + self.beat).encode()
+
+    def writer(self) -> str:
+        """What the names of the process's drafts carry."""
+        return f"{hashlib.sha256(self.host.encode()).hexdigest()[:8]}-{self.pid}-{self.start}"
+
+
+class LockBusy(Enum):
+    """Why a lock cannot be taken: its owner is alive, not yet known to be gone, or changing right now."""
+
+    OWNED = 1
+    WATCHED = 2
+    CHANGING = 3
+
+
+def host() -> str:
+    """Host name, boot id and PID namespace: two processes have the same only if they can see each other."""
+    words = [platform.node()]
+    with suppress(OSError):
+        words += [Path("/proc/sys/kernel/random/boot_id").read_text().strip(), os.readlink("/proc/self/ns/pid")]
+    return " ".join(words)
+
+
+def started(pid: int) -> str:
+    """When a process of this host began, in the kernel's ticks; "" if it has ended, `HIDDEN` if that is not shown.
+
+    It is not on systems without /proc, nor of other users' processes where /proc is mounted with hidepid.
+    """
+    try:
+        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return "" if words[0] in "ZX" else words[19]
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        pass
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return ""
+    except PermissionError:
+        pass
+    return HIDDEN
+
+
+def this_process() -> Owner:
+    """The owner that this process is, with a new token."""
+    return Owner(secrets.token_hex(8), host(), os.getpid(), started(os.getpid()))
+
+
+def has_ended(writer: str) -> bool:
+    """Whether the process that wrote a draft is known to have ended: it was one of this host."""
+    name, pid, start = writer.split("-")
+    return this_process().writer().startswith(f"{name}-") and started(int(pid)) not in (start, HIDDEN)
+
+
+def read(lock: Path) -> Owner | None:
+    """The owner of a lock; None if it is free.
+
+    `StoreError` if the file cannot be read or is no lock, since another process may be writing.
+    """
+    try:
+        content = content_of(lock)
+    except OSError as error:
+        raise StoreError(f"{lock} cannot be read, so who writes here is not known: {error.strerror}") from None
+    if not content:
+        return None
+    if (owner := parsed(content)) is None:
+        raise StoreError(f"{lock} is not a lock of the laboratory; move it away")
+    return owner
+
+
+def content_of(path: Path) -> bytes | None:
+    """The content of a small file, None if there is none."""
+    for last in (False, True):
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+            try:
+                return os.read(descriptor, LARGEST)
+            finally:
+                os.close(descriptor)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if error.errno != errno.ESTALE or last:  # another host has just replaced it
+                raise
+    return None
+
+
+def parsed(content: bytes) -> Owner | None:
+    """The owner that the content of a lock file names; None if it is no lock."""
+    try:
+        text = content.decode()
+        token, name, pid, start = json.loads(text[:-DIGITS])
+        return Owner(str(token), str(name), int(pid), str(start), text[-DIGITS:])
+    except (ValueError, TypeError, RecursionError):
+        return None
+
+
+class Observation(NamedTuple):
+    """What was last seen of an owner on another host, when, for how long it has not changed, and if it ever did."""
+
+    owner: Owner
+    at: float
+    still: float = 0.0
+    has_changed: bool = False
+
+
+class Watch:
+    """Watches the owners of a lock from one observation to the next."""
+
+    def __init__(self) -> None:
+        self._observations: dict[Path, Observation] = {}
+        self._alive: Owner | None = None
+
+    def observe(self, path: Path, owner: Owner) -> LockBusy | None:
+        """What is known of the owner of a file; None if it is gone.
+
+        Where a process of this host hides when it began, its number may be another's by now: its heartbeat is watched.
+        """
+        here = owner.host == host()
+        began = started(owner.pid) if here else HIDDEN
+        if began == HIDDEN and not (here and owner.pid == os.getpid()):
+            obstacle = self._changes(path, owner)
+        else:
+            obstacle = LockBusy.OWNED if began == owner.start else None
+        if obstacle is LockBusy.OWNED:
+            self._alive = owner
+        return obstacle
+
+    def has_lost_turn(self, turn: Path, content: bytes) -> bool:
+        """Whether whose turn it is has ended or stands still, on this host too."""
+        owner = parsed(content) or Owner("", "", 0, content.hex())
+        return self.observe(turn, owner) is None or self._changes(turn, owner) is None
+
+    def _changes(self, path: Path, owner: Owner) -> LockBusy | None:
+        """Long gaps between observations do not count in full: the watched process may have been suspended with us."""
+        now, last = time.monotonic(), self._observations.get(path)
+        if last is None or last.owner != owner:
+            observation = Observation(owner, now, has_changed=last is not None)
+        else:
+            observation = last._replace(at=now, still=last.still + min(now - last.at, STALE_SECONDS / 2))
+        self._observations[path] = observation
+        if observation.still >= STALE_SECONDS:
+            return None
+        return LockBusy.OWNED if observation.has_changed else LockBusy.WATCHED
+
+    def where(self) -> str:
+        """The host of the owner that was seen alive, if that is another: " on HOST"."""
+        name = self._alive.host if self._alive else host()
+        return f" on {name.partition(' ')[0]}" if name != host() else ""
 
 
 class HeldLock:
@@ -48,8 +206,8 @@ class HeldLock:
                 self._beats += 1
                 os.pwrite(
                     self._descriptor,
-                    f"{self._beats:0{owners.DIGITS}d}".encode(),
-                    len(self.owner.content()) - owners.DIGITS,
+                    f"{self._beats:0{DIGITS}d}".encode(),
+                    len(self.owner.content()) - DIGITS,
                 )
 
     def sync(self) -> None:
@@ -64,7 +222,7 @@ class HeldLock:
 
     def is_ours(self) -> bool:
         """Whether the lock has our token still; `StoreError` if that cannot be told."""
-        now = owners.read(self.lock)
+        now = read(self.lock)
         return now is not None and now.token == self.owner.token
 
     def release(self) -> None:
@@ -80,113 +238,15 @@ class HeldLock:
 
 
 _held: list[HeldLock] = []
+
+
 _beating: threading.Thread | None = None
+
+
 _changing = threading.Lock()  # of the two above
 
 
-def hold(lock: Path, target: Path, shared: bool, watch: Watch) -> HeldLock | LockBusy:
-    """Takes a lock if it is free, or if its owner is gone.
-
-    `OSError` if it cannot be written, `StoreError` if it cannot be read.
-    """
-    claimant = owners.this_process()
-    try:
-        others, obstacle = _owners(lock, shared, watch)
-        if obstacle is None and shared and others:  # an owner that is gone, and loses the lock before it is shared
-            if isinstance(taken := hold(lock, target, False, watch), LockBusy):
-                return taken
-            let_go(taken)
-            return LockBusy.CHANGING
-        outcome = obstacle or _in_turn(lock, target, claimant, shared, watch)
-    except FileNotFoundError:  # the folder is gone
-        return LockBusy.CHANGING
-    except OSError as error:
-        error.filename, error.filename2 = str(lock), None
-        raise
-    if isinstance(outcome, LockBusy):
-        return outcome
-    held, others = outcome
-    _keep(held)
-    try:
-        for path, owner in others:
-            if path != lock:
-                path.unlink(missing_ok=True)
-            if owner and owner.host != claimant.host:
-                _say_taken(target, owner)
-                _remove_drafts(target, owner)
-    except BaseException:
-        let_go(held)
-        raise
-    return held
-
-
-def _owners(lock: Path, shared: bool, watch: Watch) -> tuple[Others, LockBusy | None]:
-    """The lock files of other owners, these owners, and why they block us (None if all are gone)."""
-    files = [lock, *([] if shared else _beside(lock, SHARED))]
-    others = [(path, owner) for path in files if (owner := owners.read(path)) or path != lock]
-    obstacles = [watch.observe(path, owner) for path, owner in others if owner]  # of all of them
-    return others, next((why for why in (LockBusy.OWNED, LockBusy.WATCHED) if why in obstacles), None)
-
-
-def _in_turn(
-    lock: Path, target: Path, claimant: Owner, shared: bool, watch: Watch
-) -> tuple[HeldLock, Others] | LockBusy:
-    """Claims a lock when it is our turn. A suspended process that loses its turn loses no more than its claim."""
-    turn = lock.with_name(f"{lock.name}{TURN}")
-    try:
-        os.close(_create(turn, claimant))
-    except FileExistsError:
-        if (content := owners.content_of(turn)) is not None and watch.has_lost_turn(turn, content):
-            turn.unlink(missing_ok=True)
-        return LockBusy.CHANGING
-    try:
-        return _claim(lock, target, claimant, shared, watch)
-    finally:
-        with suppress(OSError):
-            if (now := owners.parsed(owners.content_of(turn) or b"")) and now.token == claimant.token:
-                turn.unlink(missing_ok=True)
-
-
-def _claim(lock: Path, target: Path, claimant: Owner, shared: bool, watch: Watch) -> tuple[HeldLock, Others] | LockBusy:
-    """Takes a lock, with the owners that are gone. The order of the steps is what keeps two from having it."""
-    claim = lock.with_name(f"{lock.name}.{claimant.token}{SHARED if shared else CLAIM}")
-    held, is_taken = HeldLock(claim if shared else lock, claim, target, claimant, _create(claim, claimant)), False
-    try:
-        for other in _beside(lock, CLAIM):
-            if other != claim:
-                other.unlink(missing_ok=True)
-        others, obstacle = _owners(lock, shared, watch)
-        if obstacle or (shared and others):
-            return obstacle or LockBusy.CHANGING
-        if not shared:
-            os.replace(claim, lock)  # `FileNotFoundError` if another has removed our claim
-        is_taken = held.is_ours()
-        return (held, others) if is_taken else LockBusy.CHANGING
-    finally:
-        if not is_taken:
-            held.release()
-
-
-def _create(path: Path, claimant: Owner) -> int:
-    """Creates a file that says who we are; `FileExistsError` if there is one."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
-    try:
-        os.write(descriptor, claimant.content())
-        os.fsync(descriptor)
-    except BaseException:
-        path.unlink(missing_ok=True)
-        os.close(descriptor)
-        raise
-    return descriptor
-
-
-def _beside(lock: Path, end: str) -> list[Path]:
-    """The files beside a lock with this end of their names."""
-    names = (name for name in os.listdir(lock.parent) if name.endswith(end) and name.startswith(f"{lock.name}."))
-    return [lock.with_name(name) for name in sorted(names)]
-
-
-def _keep(held: HeldLock) -> None:
+def keep(held: HeldLock) -> None:
     """Counts the beat of a lock up from now on."""
     global _beating
     with _changing:
@@ -228,30 +288,3 @@ def _beat_while_held() -> None:
             held.beat()
         for held in locks:  # after all are written: the first sync does most of the work of the others
             held.sync()
-
-
-def _remove_drafts(target: Path, owner: Owner) -> None:
-    """Removes an owner's drafts, which it may be about to rename; not in folders below that have their own lock."""
-    if target.is_dir():
-        drafts = _drafts_below(target, layout.draft_end(owner.writer()), MAX_DEPTH - 1)
-    else:
-        drafts = iter([layout.draft(target, owner.writer())])
-    for draft in drafts:
-        draft.unlink(missing_ok=True)
-
-
-def _drafts_below(folder: Path, end: str, depth: int) -> Iterator[Path]:
-    with suppress(FileNotFoundError), os.scandir(folder) as entries:
-        for entry in entries:
-            path = folder / entry.name
-            if entry.name.endswith(end):
-                yield path
-            elif depth and entry.is_dir(follow_symlinks=False) and not os.path.lexists(path / layout.LOCK):
-                yield from _drafts_below(path, end, depth - 1)
-
-
-def _say_taken(target: Path, owner: Owner) -> None:
-    if sys.stderr is not None:
-        name = owner.host.partition(" ")[0]
-        said = f"{printable(target)}: taken over from process {owner.pid} on {name}, which has stopped"
-        print(said, file=sys.stderr, flush=True)

@@ -1,24 +1,28 @@
-"""Reads and writes parameters: nested dictionaries as flat arrays named `module/name`."""
+"""A run's parameters, nested dictionaries as flat arrays named `module/name`; and a finished run with them."""
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from icl_lab.lab.configs.registry import family_of
+from icl_lab.lab.configs.run import RunConfig
 from icl_lab.store import layout
 from icl_lab.store.atomic import write_bytes, write_safetensors
-from icl_lab.store.readers import read_safetensors
-
-Params = dict[str, dict[str, np.ndarray]]
+from icl_lab.store.readers import StoreError, check_arrays, read_npz, read_safetensors
+from icl_lab.store.rundir import read_config
 
 NO_PICKLES = (
     f"{layout.PARAMS_PICKLE} is not read, because a pickle can run anything: "
     f"use {layout.PARAMS}, which every run writes and which holds the same parameters"
 )
+
+
+Params = dict[str, dict[str, np.ndarray]]
 
 
 def write_params(run: Path, params: Mapping[str, Mapping[str, Any]], metadata: Mapping[str, Any]) -> None:
@@ -46,3 +50,28 @@ def nested(flat: Mapping[str, np.ndarray]) -> Params:
         module, _, name = key.rpartition("/")
         params.setdefault(module, {})[name] = value
     return params
+
+
+class Run(NamedTuple):
+    """A finished run: config, trained parameters and analysis batch, as NumPy arrays."""
+
+    config: RunConfig
+    params: dict[str, dict[str, np.ndarray]]
+    batch: Any
+
+
+def load(run: str | Path, allow_pickle: bool = False) -> Run:
+    """Loads a finished run; `StoreError` says what is missing or broken.
+
+    The batch is checked against the config. The parameters are not, since that takes the model (see
+    `analysis.load_run`). `allow_pickle=True` is refused: params.pkl is written and never read.
+    """
+    if allow_pickle:
+        raise StoreError(NO_PICKLES)
+    path = Path(run)
+    config = read_config(path)
+    params = read_params(path)
+    family = family_of(config)
+    arrays = read_npz(path / layout.ANALYSIS_BATCH, family.batch._fields)
+    check_arrays(path / layout.ANALYSIS_BATCH, arrays, family.batch_shapes(config), family.batch_types)
+    return Run(config, params, family.batch(**arrays))

@@ -23,7 +23,7 @@ from icl_lab.lab import cli
 from icl_lab.store import layout, manifest, ownership, rundir
 from icl_lab.store.listing import Entry, list_runs, run_folders
 from icl_lab.store.lock import in_use, link_below, locked
-from icl_lab.store.places import in_path
+from icl_lab.store.outputs import in_path
 from icl_lab.store.readers import StoreError, read_json
 from icl_lab.store.runs import age, size
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from icl_lab.store import layout, owners, ownership
+from icl_lab.store import layout, ownership
 
 BLOCK = 2**24  # bytes of a file in memory while it is copied
 
@@ -21,7 +21,7 @@ def replace(path: Path, blocks: Iterable[bytes]) -> None:
     """
     ownership.check(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = layout.draft(path, owners.this_process().writer())
+    draft = layout.draft(path, ownership.this_process().writer())
     with naming_file(path):
         _remove_drafts(path)
         try:
@@ -66,7 +66,7 @@ def _remove_drafts(path: Path) -> None:
     """Removes drafts of a file that killed processes of this host left."""
     for name in os.listdir(path.parent):
         target, writer = layout.draft_parts(name)
-        if target == path.name and (not writer or owners.has_ended(writer)):
+        if target == path.name and (not writer or ownership.has_ended(writer)):
             path.with_name(name).unlink(missing_ok=True)
 
 

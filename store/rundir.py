@@ -10,6 +10,7 @@ from array import array
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,6 @@ from icl_lab.src.checks import ConfigError
 from icl_lab.src.registry import why_changed, why_not_loaded
 from icl_lab.store import aside, earlier_names, layout, manifest, ownership
 from icl_lab.store.atomic import json_text, write_blocks, write_json
-from icl_lab.store.provenance import now
 from icl_lab.store.readers import StoreError, check_text_size, expecting, is_count, is_number, json_lines, read_json
 from icl_lab.store.replacing import naming_file, unshare
 
@@ -196,6 +196,11 @@ def clear(run: Path) -> list[str]:
             folder.rmdir()
     manifest.reset(run)
     return [*manifest.foreign_files(run), *beside]
+
+
+def now() -> str:
+    """The current time in UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def append_metrics(run: Path, record: Mapping[str, Any]) -> None:

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from icl_lab.lab import cli
-from icl_lab.store import conditions
+from icl_lab.store import provenance
 from icl_lab.store.listing import MISSING, Entry, list_runs
-from icl_lab.store.places import in_path
+from icl_lab.store.outputs import in_path
 from icl_lab.store.readers import StoreError
 from icl_lab.store.rundir import RUNS
 
@@ -55,7 +55,7 @@ def _cells(entry: Entry, differing: Mapping[str, Any], now: datetime) -> tuple[s
         return (*shown, "", "", cli.printable(" ".join(entry.reason.split())))
     loss = "" if entry.loss is None else f"{entry.loss[0]} {entry.loss[1]:.4g}"
     if entry.bitwise is False or (entry.bitwise is None and entry.status == "done"):
-        differing = {**differing, "bitwise": conditions.in_words(entry.bitwise)}
+        differing = {**differing, "bitwise": provenance.in_words(entry.bitwise)}
     differing = {**differing, MISSING: [*entry.plugins_missing]} if entry.plugins_missing else differing
     fields = " ".join(f"{name}={_value(value)}" for name, value in differing.items())
     return (*shown, loss, entry.sources, cli.printable(f"{entry.config['name']} {fields}"))

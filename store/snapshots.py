@@ -18,12 +18,11 @@ import numpy as np
 from safetensors import safe_open
 
 from icl_lab.store import layout, ownership
-from icl_lab.store.atomic import safetensors_metadata, write_blocks, write_json
+from icl_lab.store.atomic import Streamed, safetensors_blocks, safetensors_metadata, write_blocks, write_json
 from icl_lab.store.manifest import claim
 from icl_lab.store.params import Params, flattened, nested
 from icl_lab.store.readers import StoreError, expecting, is_count, json_lines, read_json, reading, safetensors_rows
 from icl_lab.store.replacing import naming_file, unshare
-from icl_lab.store.streaming import Streamed, safetensors_blocks
 
 KIND = np.dtype("<f4")
 BLOCK = 2**24  # bytes of rows in memory during the export; a single row may need more

@@ -19,8 +19,9 @@ from icl_lab.src.registries import CONJECTURES
 from icl_lab.src.registry import LOADED, Plugin
 from icl_lab.store import outputs
 from icl_lab.store.atomic import csv_bytes
-from icl_lab.store.provenance import commit_of, now
+from icl_lab.store.provenance import commit_of
 from icl_lab.store.readers import StoreError, read_csv
+from icl_lab.store.rundir import now
 from icl_lab.studies import ledger, template
 from icl_lab.studies.claim import Claim, Measurement
 from icl_lab.studies.conjecture import CONTROL, TRAINED, table_of, to_others

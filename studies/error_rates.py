@@ -17,7 +17,7 @@ from icl_lab.lab import cli
 from icl_lab.src.checks import ConfigError
 from icl_lab.store import outputs
 from icl_lab.store.atomic import csv_bytes
-from icl_lab.store.places import out_folder
+from icl_lab.store.outputs import out_folder
 from icl_lab.store.readers import StoreError
 from icl_lab.studies.claim import UNBOUNDED, Claim, Measurement
 from icl_lab.studies.ledger import ERROR_RATES, WRITER

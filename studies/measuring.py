@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from icl_lab.store import rundir
-from icl_lab.store.provenance import git_commit, now
+from icl_lab.store.provenance import git_commit
+from icl_lab.store.rundir import now
 from icl_lab.studies.claim import CHECK_SEEDS, Claim, Measurement
 from icl_lab.studies.runs import Runs, each
 from icl_lab.studies.study import Study

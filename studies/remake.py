@@ -9,7 +9,7 @@ from pathlib import Path
 
 from icl_lab.lab import cli
 from icl_lab.src.checks import ConfigError
-from icl_lab.store.places import out_folder
+from icl_lab.store.outputs import out_folder
 from icl_lab.store.readers import StoreError
 from icl_lab.studies.study import Study, all_studies
 

@@ -20,7 +20,7 @@ from icl_lab.lab import cli
 from icl_lab.lab.environment import check_devices, check_extra
 from icl_lab.src.checks import ConfigError
 from icl_lab.store import rundir
-from icl_lab.store.places import out_folder
+from icl_lab.store.outputs import out_folder
 from icl_lab.store.readers import StoreError
 from icl_lab.studies.profile import PROFILES, of_profile
 from icl_lab.studies.study import RUNS_DIRS, all_studies, load

@@ -16,9 +16,9 @@ from icl_lab.lab.configs.identity import RESULTS_VERSION
 from icl_lab.lab.configs.registry import family_of, family_of_model
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.src.checks import ConfigError
-from icl_lab.store import conditions, outputs, rundir
+from icl_lab.store import outputs, provenance, rundir
 from icl_lab.store.lock import locked_file
-from icl_lab.store.places import in_path, out_file
+from icl_lab.store.outputs import in_path, out_file
 from icl_lab.store.readers import StoreError, expecting, read_json
 from icl_lab.store.replacing import naming_file
 from icl_lab.sweeps import differing, table, upgrade
@@ -95,8 +95,8 @@ def current_rows(
 
 def _bitwise(run: Path, status: str) -> str | None:
     """Whether a finished cell has the bits of an uninterrupted run."""
-    bitwise = conditions.is_bitwise(rundir.read_meta(run)) if status == "done" else None
-    return None if bitwise is None else conditions.in_words(bitwise)
+    bitwise = provenance.is_bitwise(rundir.read_meta(run)) if status == "done" else None
+    return None if bitwise is None else provenance.in_words(bitwise)
 
 
 def collect(rows: Sequence[Row], folder: Path, out: Path, failed: Container[str] = ()) -> list[dict[str, Any]]:

@@ -30,7 +30,7 @@ from icl_lab.src.checks import ConfigError
 from icl_lab.src.registries import FAMILIES
 from icl_lab.store import checkpoint, layout, rundir
 from icl_lab.store.lock import locked, locked_file
-from icl_lab.store.places import out_file, out_folder
+from icl_lab.store.outputs import out_file, out_folder
 from icl_lab.store.readers import StoreError
 from icl_lab.sweeps import cost, table, upgrade
 from icl_lab.sweeps.collect import (

@@ -13,7 +13,7 @@ from pathlib import Path
 from icl_lab.lab import cli
 from icl_lab.src.checks import ConfigError
 from icl_lab.store import rundir
-from icl_lab.store.places import in_path
+from icl_lab.store.outputs import in_path
 from icl_lab.store.readers import StoreError
 from icl_lab.sweeps import upgrade
 from icl_lab.sweeps.plan import Cell, cells

@@ -15,7 +15,7 @@ from icl_lab.lab.executors.signals import Signals
 from icl_lab.lab.executors.task import Context, Outcome, Report, Task
 from icl_lab.runners.locking import restore_threads
 from icl_lab.runners.persistence import DEFAULT_PERSISTENCE, Persistence
-from icl_lab.store import conditions, rundir
+from icl_lab.store import provenance, rundir
 from icl_lab.store.lock import in_use, locked
 from icl_lab.store.readers import StoreError
 from icl_lab.sweeps.plan import Pack, cell_of
@@ -158,4 +158,4 @@ def _check_cell(job: Job, width: int, strict: bool) -> None:
     rundir.choose(job.config, str(job.run), overwrite=False)
     restore_threads(job.run, width)
     if strict:
-        conditions.check(job.run, conditions.current(width, device_text()))
+        provenance.check_conditions(job.run, provenance.current_conditions(width, device_text()))

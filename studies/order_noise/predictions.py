@@ -29,7 +29,7 @@ from icl_lab.src.data_config import DataConfig
 from icl_lab.src.registries import ORDERINGS
 from icl_lab.store import outputs
 from icl_lab.store.atomic import csv_bytes
-from icl_lab.store.places import out_folder
+from icl_lab.store.outputs import out_folder
 from icl_lab.store.readers import StoreError
 from icl_lab.studies.contrast import CLEAN, Condition, Context, Contrast, Ratio
 from icl_lab.studies.ledger import WRITER

@@ -62,8 +62,8 @@ OTHERWISE = {
     ("plots/ledger.py", "scale"): "of an interval",
     ("plots/trajectories.py", "kind"): "of a point",
     ("store/readers.py", "kind"): "of a NumPy type",
-    ("store/sources.py", "languages"): "a folder",
-    ("store/streaming.py", "kind"): "of a NumPy type",
+    ("store/provenance.py", "languages"): "a folder",
+    ("store/atomic.py", "kind"): "of a NumPy type",
 }
 
 

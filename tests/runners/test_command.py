@@ -13,7 +13,7 @@ from icl_lab.runners.command import report_divergence, report_stop, resume_comma
 from icl_lab.runners.locking import locked_runs, restore_threads
 from icl_lab.store import StoreError, checkpoint, layout, rundir
 from icl_lab.store.lock import locked
-from icl_lab.store.provenance import provenance
+from icl_lab.store.provenance import provenance_of
 from tests.doors import Refused, ran, refused, snapshot
 
 __all__ = ["ran", "refused"]
@@ -24,7 +24,7 @@ CONFIGS = [RegressionConfig(data_seed=seed, init_seed=seed) for seed in (0, 1)]
 def begun(run: Path, config: RegressionConfig, **values: Any) -> Path:
     """A run that has begun under the conditions of now."""
     rundir.begin(run, config)
-    facts = provenance(config, "cpu") | {"pack_width": 1, "run_seconds": 0.5, "status": "running"}
+    facts = provenance_of(config, "cpu") | {"pack_width": 1, "run_seconds": 0.5, "status": "running"}
     rundir.update_meta(run, **facts | values)
     return run
 

@@ -111,7 +111,7 @@ def test_a_folder_that_is_none_or_a_link_is_left_alone(what: str, run: Path, tmp
 def test_drafts_of_processes_that_have_ended_go_too(run: Path) -> None:
     aside.write(run, NAME, CONTENT, "a")
     folder = layout.llc_aside(run)
-    writer = aside.owners.this_process().writer()
+    writer = aside.ownership.this_process().writer()
     dead = writer.rsplit("-", 1)[0] + "-1"
     theirs = [layout.draft(folder / NAME, writer), layout.draft(folder / "mine.txt", dead)]
     for path in (layout.draft(folder / NAME, dead), *theirs):

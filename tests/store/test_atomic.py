@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from icl_lab.store import atomic, layout, manifest, owners
+from icl_lab.store import atomic, layout, manifest, ownership
 
 ARRAYS = hnp.arrays(
     st.sampled_from([np.float32, np.int32, np.bool_]), hnp.array_shapes(max_dims=3, max_side=4), elements=None
@@ -189,8 +189,8 @@ def test_a_csv_in_blocks_is_the_same_bytes(block: int, monkeypatch: pytest.Monke
 
 def test_a_draft_of_another_process_is_left_to_it(tmp_path: Path) -> None:
     """One that has been killed on this host leaves none; of others it is not known."""
-    here, elsewhere = owners.this_process(), owners.Owner("", "elsewhere", 1, "1")
-    running = here._replace(pid=os.getppid(), start=owners.started(os.getppid()))
+    here, elsewhere = ownership.this_process(), ownership.Owner("", "elsewhere", 1, "1")
+    running = here._replace(pid=os.getppid(), start=ownership.started(os.getppid()))
     for writer in (running, elsewhere, here._replace(start="1")):
         layout.draft(tmp_path / "a", writer.writer()).write_bytes(b"half")
     atomic.replace_file(tmp_path / "a", b"whole")
@@ -200,7 +200,7 @@ def test_a_draft_of_another_process_is_left_to_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a", ".a.b", "checkpoints/step_00000010.safetensors"])
 def test_the_name_of_a_draft_says_whose_it_is_and_of_what(name: str) -> None:
-    for owner in (owners.this_process(), owners.Owner("", "elsewhere boot 1", 7, "")):
+    for owner in (ownership.this_process(), ownership.Owner("", "elsewhere boot 1", 7, "")):
         draft = layout.draft(Path(name), owner.writer())
         assert layout.draft_parts(draft.name) == (Path(name).name, owner.writer())
         assert layout.draft_target(draft.as_posix()) == layout.manifest_name(name)

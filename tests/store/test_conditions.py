@@ -9,8 +9,8 @@ import pytest
 
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.lab import environment_variables
-from icl_lab.store import StoreError, checkpoint, conditions, layout, rundir
-from icl_lab.store.provenance import provenance
+from icl_lab.store import StoreError, checkpoint, layout, provenance, rundir
+from icl_lab.store.provenance import provenance_of
 
 A = {
     "python": "3.11",
@@ -34,23 +34,23 @@ def run(tmp_path: Path) -> Path:
         status="running",
         versions=versions,
         variables={"XLA_FLAGS": ""},
-        **{n: A[n] for n in conditions.PROCESS_CONDITIONS},
+        **{n: A[n] for n in provenance.PROCESS_CONDITIONS},
     )
     checkpoint.save(tmp_path, 10, {"a": np.zeros(1)}, {})
     return tmp_path
 
 
-def goes_on(run: Path, step: int, now: dict[str, Any]) -> list[conditions.Change]:
+def goes_on(run: Path, step: int, now: dict[str, Any]) -> list[provenance.Change]:
     """What a process does that goes on from a step."""
-    found = conditions.history(run, step, now)
-    rundir.update_meta(run, bitwise=conditions.verdict(found), resumed_elsewhere=found)
+    found = provenance.history(run, step, now)
+    rundir.update_meta(run, bitwise=provenance.verdict(found), resumed_elsewhere=found)
     return found
 
 
 def test_under_the_same_conditions_nothing_has_changed(run: Path) -> None:
     assert goes_on(run, 10, A) == []
-    conditions.check(run, A)
-    assert conditions.is_bitwise(rundir.read_meta(run))
+    provenance.check_conditions(run, A)
+    assert provenance.is_bitwise(rundir.read_meta(run))
 
 
 def test_a_change_stays_with_the_run_and_is_noted_once(run: Path) -> None:
@@ -59,30 +59,30 @@ def test_a_change_stays_with_the_run_and_is_noted_once(run: Path) -> None:
     assert goes_on(run, 10, B) == [first]
     assert goes_on(run, 20, B) == [first]
     assert goes_on(run, 30, A) == [first, {"step": 30, "what": "threads", "was": 2, "is": 1}]
-    assert not conditions.is_bitwise(rundir.read_meta(run))
+    assert not provenance.is_bitwise(rundir.read_meta(run))
 
 
 def test_conditions_under_which_nothing_was_saved_count_for_nothing(run: Path) -> None:
     """Gone on with under B from step 10 and killed before a save, it goes on from step 10 again."""
     goes_on(run, 10, B)
-    assert conditions.at_step(run, 10)["threads"] == 1
+    assert provenance.conditions_at(run, 10)["threads"] == 1
     assert goes_on(run, 10, A) == []
-    assert conditions.is_bitwise(rundir.read_meta(run))
+    assert provenance.is_bitwise(rundir.read_meta(run))
 
 
 def test_a_variable_that_is_set_on_the_way_is_named(run: Path) -> None:
     (change,) = goes_on(run, 10, A | {"XLA_FLAGS": "--a=1"})
     assert change == {"step": 10, "what": "XLA_FLAGS", "was": "", "is": "--a=1"}
-    assert conditions.describe([change]) == "XLA_FLAGS --a=1 instead of unset from step 10"
+    assert provenance.describe([change]) == "XLA_FLAGS --a=1 instead of unset from step 10"
     assert goes_on(run, 20, A)[1:] == [{"step": 20, "what": "XLA_FLAGS", "was": "--a=1", "is": ""}]
 
 
 @pytest.mark.parametrize("name", environment_variables.RECORDED)
 def test_every_recorded_variable_is_a_condition_of_a_process(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = conditions.current(1)
+    before = provenance.current_conditions(1)
     monkeypatch.setenv(name, " --some=7  --more ")
-    assert conditions.current(1) == before | {name: "--some=7 --more"}
-    assert provenance(RegressionConfig(), "")["variables"][name] == "--some=7 --more"
+    assert provenance.current_conditions(1) == before | {name: "--some=7 --more"}
+    assert provenance_of(RegressionConfig(), "")["variables"][name] == "--some=7 --more"
 
 
 @pytest.mark.parametrize(
@@ -101,34 +101,34 @@ def test_every_recorded_variable_is_a_condition_of_a_process(name: str, monkeypa
 )
 def test_what_differs_is_named_where_it_is_refused(run: Path, changed: dict[str, Any], said: str) -> None:
     with pytest.raises(StoreError) as caught:
-        conditions.check(run, A | changed)
+        provenance.check_conditions(run, A | changed)
     assert str(caught.value).startswith(f"{run} {said}")
 
 
 def test_the_last_conditions_count_where_others_are_refused(run: Path) -> None:
     goes_on(run, 10, B)
     checkpoint.save(run, 20, {"a": np.zeros(1)}, {})
-    conditions.check(run, B)
+    provenance.check_conditions(run, B)
     with pytest.raises(StoreError, match="set NPROC=2"):
-        conditions.check(run, A)
+        provenance.check_conditions(run, A)
 
 
 def test_a_run_without_a_state_goes_on_with_nothing_so_nothing_is_refused(run: Path) -> None:
     layout.checkpoint(run, 10).unlink()
-    conditions.check(run, B)
+    provenance.check_conditions(run, B)
 
 
 def test_finished_runs_that_were_resumed_elsewhere_are_counted() -> None:
     same, other = {"bitwise": True}, {"bitwise": False}
-    assert conditions.notice([same, same]) == ""
-    assert conditions.notice([same, other, same]).startswith("1 of 3 finished runs were resumed elsewhere")
-    assert conditions.notice([other]).startswith("this run was resumed elsewhere")
+    assert provenance.resumed_notice([same, same]) == ""
+    assert provenance.resumed_notice([same, other, same]).startswith("1 of 3 finished runs were resumed elsewhere")
+    assert provenance.resumed_notice([other]).startswith("this run was resumed elsewhere")
 
 
 @pytest.mark.parametrize("said", [{}, {"bitwise": None}, {"bitwise": "false"}, {"bitwise": "true"}, {"bitwise": 1}])
 def test_a_run_that_does_not_say_that_it_is_bitwise_is_not_taken_for_it(said: dict[str, Any]) -> None:
-    assert conditions.is_bitwise(said) is None
-    assert conditions.notice([{"bitwise": True}, said]) == (
+    assert provenance.is_bitwise(said) is None
+    assert provenance.resumed_notice([{"bitwise": True}, said]) == (
         "1 of 2 finished runs were not known to be bitwise reproducible: meta.json does not record it"
     )
 
@@ -138,10 +138,10 @@ def test_a_condition_that_one_side_does_not_record_is_not_equal(run: Path, name:
     others = {other: value for other, value in A.items() if other != name}
     assert goes_on(run, 10, others) == [{"step": 10, "what": name, "was": A[name], "is": None}]
     assert goes_on(run, 10, A | {name: None}) == [{"step": 10, "what": name, "was": A[name], "is": None}]
-    assert not conditions.is_bitwise(rundir.read_meta(run))
+    assert not provenance.is_bitwise(rundir.read_meta(run))
 
 
-@pytest.mark.parametrize("name", [*conditions.PROCESS_CONDITIONS, "XLA_FLAGS", "jax"])
+@pytest.mark.parametrize("name", [*provenance.PROCESS_CONDITIONS, "XLA_FLAGS", "jax"])
 def test_a_condition_that_a_run_has_not_recorded_is_not_equal(run: Path, name: str) -> None:
     meta = rundir.read_meta(run)
     for place in (meta, meta["versions"], meta["variables"]):
@@ -149,10 +149,10 @@ def test_a_condition_that_a_run_has_not_recorded_is_not_equal(run: Path, name: s
     (run / layout.META).write_text(json.dumps(meta))
     (change,) = goes_on(run, 10, A)
     assert change == {"step": 10, "what": name, "was": None, "is": A[name]}
-    assert "instead of not recorded from step 10" in conditions.describe([change])
-    assert conditions.is_bitwise(rundir.read_meta(run)) is None  # neither equal nor known to differ
+    assert "instead of not recorded from step 10" in provenance.describe([change])
+    assert provenance.is_bitwise(rundir.read_meta(run)) is None  # neither equal nor known to differ
     goes_on(run, 20, A | {"python": "3.12"})
-    assert conditions.is_bitwise(rundir.read_meta(run)) is False
+    assert provenance.is_bitwise(rundir.read_meta(run)) is False
 
 
 def test_a_device_that_is_not_known_yet_is_left_out(run: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icl_lab.store import StoreError, layout, owners, ownership
+from icl_lab.store import StoreError, layout, lock, ownership
 from icl_lab.store.atomic import replace_file
 
 STEPS = ("open", "write", "replace", "unlink", "ftruncate", "listdir", "scandir")  # of `os`: a writer stops before each
@@ -56,10 +56,10 @@ class Writer(threading.Thread):
         self.disk.stopped.release()
 
     def write(self, line: str) -> None:
-        watch, run = owners.Watch(), self.disk.run
+        watch, run = ownership.Watch(), self.disk.run
         for _ in range(ATTEMPTS):
             self.stop()
-            held = ownership.hold(run / layout.LOCK, run, self.shared, watch)
+            held = lock.hold(run / layout.LOCK, run, self.shared, watch)
             if isinstance(held, ownership.HeldLock):
                 break
         else:
@@ -95,16 +95,16 @@ class Disk:
             patch.setattr(os, name, self.stopping(name))
         patch.setattr(os, "close", self.close)
         patch.setattr(os, "fsync", lambda _: None)
-        me, real_host, real_started, real_pid = threading.current_thread, owners.host, owners.started, os.getpid()
-        patch.setattr(owners, "host", lambda: w.host if isinstance(w := me(), Writer) else real_host())
+        me, real_host, real_started, real_pid = threading.current_thread, ownership.host, ownership.started, os.getpid()
+        patch.setattr(ownership, "host", lambda: w.host if isinstance(w := me(), Writer) else real_host())
         patch.setattr(os, "getpid", lambda: w.number if isinstance(w := me(), Writer) else real_pid)
         patch.setattr(
-            owners, "started", lambda pid: self.started(pid) if isinstance(me(), Writer) else real_started(pid)
+            ownership, "started", lambda pid: self.started(pid) if isinstance(me(), Writer) else real_started(pid)
         )
         patch.setattr(ownership, "_held", LocksOfEach())
         patch.setattr(ownership, "_beating", me())  # nobody beats
-        patch.setattr(ownership, "_say_taken", lambda *_: None)
-        patch.setattr(owners, "time", SimpleNamespace(monotonic=lambda: self.later(pause), sleep=time.sleep))
+        patch.setattr(lock, "_say_taken", lambda *_: None)
+        patch.setattr(ownership, "time", SimpleNamespace(monotonic=lambda: self.later(pause), sleep=time.sleep))
 
     def later(self, pause: float) -> float:
         self.clock += pause
@@ -138,7 +138,7 @@ class Disk:
         for other in self.writers:
             if other is not writer and other.inside is not None and not (other.shared and writer.shared):
                 lock = other.inside.lock
-                owner = owners.parsed(lock.read_bytes()) if lock.exists() else None
+                owner = ownership.parsed(lock.read_bytes()) if lock.exists() else None
                 assert owner is None or owner.token != other.inside.owner.token, "two owners"
 
     def step(self, writer: Writer) -> None:
@@ -191,7 +191,7 @@ WRITERS = st.lists(
     st.tuples(HOSTS, st.sampled_from([False, False, True]), st.integers(0, 60) | st.just(NEVER)), min_size=2, max_size=3
 )
 SCHEDULE = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 25)), max_size=40)
-PAUSES = st.sampled_from([0.0, owners.STALE_SECONDS / 4, owners.STALE_SECONDS])  # between looks: who is gone
+PAUSES = st.sampled_from([0.0, ownership.STALE_SECONDS / 4, ownership.STALE_SECONDS])  # between looks: who is gone
 
 
 @settings(max_examples=200, deadline=None)
@@ -214,7 +214,7 @@ def test_whatever_the_interleaving_nothing_finished_is_lost(
                     disk.step(disk.writers[number % len(writers)])
             disk.finish(disk.writers)
             disk.clock, last = disk.clock + 1, disk.start("d boot", False, NEVER)
-            patch.setattr(owners.time, "monotonic", lambda: disk.later(owners.STALE_SECONDS))
+            patch.setattr(ownership.time, "monotonic", lambda: disk.later(ownership.STALE_SECONDS))
             disk.finish([last])
         finally:
             disk.kill_all()

@@ -20,7 +20,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from icl_lab.store import StoreError, checkpoint, layout, lock, manifest, owners, ownership, rundir, snapshots
+from icl_lab.store import StoreError, checkpoint, layout, lock, manifest, ownership, rundir, snapshots
 from icl_lab.store.atomic import replace_file, write_bytes
 from icl_lab.store.lock import in_use, locked, locked_file
 from tests.doors import snapshot
@@ -31,14 +31,14 @@ BEAT, STALE = 0.1, 1.5
 HOLD = f"""
 import fcntl, sys, time
 from pathlib import Path
-from icl_lab.store import owners, ownership
+from icl_lab.store import lock, ownership
 from icl_lab.store.atomic import replace_file
 from icl_lab.store.lock import locked
 fcntl.flock = lambda *_: None
 time.time = lambda: 1e12  # a clock that is far ahead
-ownership.BEAT_SECONDS, owners.STALE_SECONDS = {BEAT}, {STALE}
+ownership.BEAT_SECONDS, ownership.STALE_SECONDS = {BEAT}, {STALE}
 if sys.argv[1]:
-    owners.host = lambda: sys.argv[1]
+    ownership.host = lambda: sys.argv[1]
 with locked(Path(sys.argv[2]), shared="shared" in sys.argv):
     print("held", flush=True)
     for line in sys.stdin:
@@ -50,7 +50,7 @@ with locked(Path(sys.argv[2]), shared="shared" in sys.argv):
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ownership, "BEAT_SECONDS", BEAT)
-    monkeypatch.setattr(owners, "STALE_SECONDS", STALE)
+    monkeypatch.setattr(ownership, "STALE_SECONDS", STALE)
     monkeypatch.setattr(fcntl, "flock", lambda *_: None)
 
 
@@ -104,15 +104,15 @@ def test_a_lock_of_an_earlier_version_is_free(tmp_path: Path) -> None:
     (tmp_path / ".lock").touch()
     assert not in_use(tmp_path)
     with locked(tmp_path):
-        assert owners.read(tmp_path / ".lock") is not None
+        assert ownership.read(tmp_path / ".lock") is not None
 
 
 def test_a_process_of_the_same_number_that_began_later_is_another(tmp_path: Path) -> None:
-    gone = owners.Owner("0" * 16, owners.host(), os.getpid(), "1")
+    gone = ownership.Owner("0" * 16, ownership.host(), os.getpid(), "1")
     (tmp_path / ".lock").write_bytes(gone.content())
     assert not in_use(tmp_path)
     with locked(tmp_path):
-        now = owners.read(tmp_path / ".lock")
+        now = ownership.read(tmp_path / ".lock")
         assert now is not None
         assert now.token != gone.token
 
@@ -155,7 +155,7 @@ def test_an_owner_that_stood_still_and_was_taken_over_writes_nothing_more(root: 
             _, said = first.communicate(timeout=60)
             assert "was taken over by another process while this one stood still" in said
             assert first.returncode == 1
-            owner = owners.read(tmp_path / ".lock")
+            owner = ownership.read(tmp_path / ".lock")
             assert owner is not None
             assert owner.pid == os.getpid()  # the other has not freed what is ours
         assert (tmp_path / "file").read_bytes() == b"ours\n"
@@ -184,17 +184,17 @@ def test_how_long_an_owner_that_is_alive_is_waited_for(
     host: str, timeout: float, waited: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On another host twice as long as it takes to know that it is gone, if at all."""
-    clock, owner = [0.0], owners.this_process()
+    clock, owner = [0.0], ownership.this_process()
     owner = owner._replace(host=host or owner.host)
 
     def sleep(seconds: float) -> None:
         clock[0] += seconds
-        (tmp_path / LOCK).write_bytes(owner._replace(beat=f"{int(clock[0]):0{owners.DIGITS}d}").content())
+        (tmp_path / LOCK).write_bytes(owner._replace(beat=f"{int(clock[0]):0{ownership.DIGITS}d}").content())
 
-    monkeypatch.setattr(owners, "STALE_SECONDS", 60.0)
+    monkeypatch.setattr(ownership, "STALE_SECONDS", 60.0)
     monkeypatch.setattr(lock, "RETRY_SECONDS", 1.0)
-    for module in (lock, owners):
-        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0], sleep=sleep))
+    for module, sleeping in ((lock, sleep), (ownership, time.sleep)):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0], sleep=sleeping))
     (tmp_path / LOCK).write_bytes(owner.content())
     with pytest.raises(StoreError, match="is in use"), locked(tmp_path, timeout=timeout):
         pytest.fail("two held the lock")
@@ -210,21 +210,21 @@ def test_an_owner_whose_start_is_hidden_is_watched(
     def hidden(path: Path) -> str:
         raise refusal(str(path))
 
-    monkeypatch.setattr(owners.Path, "read_text", hidden)
+    monkeypatch.setattr(ownership.Path, "read_text", hidden)
     clock = [0.0]
-    monkeypatch.setattr(owners, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(ownership, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait(60)
-    assert (owners.started(os.getppid()), owners.started(ended.pid)) == (owners.HIDDEN, "")
-    owner = owners.this_process()._replace(pid=os.getppid(), start="123")
-    assert not owners.has_ended(owner.writer())
-    watch, beating = owners.Watch(), owner._replace(beat="000000000001")
-    assert watch.observe(tmp_path, owner) is owners.LockBusy.WATCHED
-    assert watch.observe(tmp_path, beating) is owners.LockBusy.OWNED
+    assert (ownership.started(os.getppid()), ownership.started(ended.pid)) == (ownership.HIDDEN, "")
+    owner = ownership.this_process()._replace(pid=os.getppid(), start="123")
+    assert not ownership.has_ended(owner.writer())
+    watch, beating = ownership.Watch(), owner._replace(beat="000000000001")
+    assert watch.observe(tmp_path, owner) is ownership.LockBusy.WATCHED
+    assert watch.observe(tmp_path, beating) is ownership.LockBusy.OWNED
     for clock[0] in range(0, 61, 20):
         still = watch.observe(tmp_path, beating)
     assert still is None  # its beat stands still
-    assert owners.Watch().observe(tmp_path, owner._replace(pid=ended.pid)) is None
+    assert ownership.Watch().observe(tmp_path, owner._replace(pid=ended.pid)) is None
 
 
 # --- owners of other hosts, without waiting ---
@@ -235,21 +235,21 @@ LOCK = layout.LOCK
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Owners on other hosts are gone at the first look."""
-    monkeypatch.setattr(owners, "STALE_SECONDS", 0.0)
+    monkeypatch.setattr(ownership, "STALE_SECONDS", 0.0)
 
 
 @contextmanager
 def elsewhere(name: str) -> Iterator[None]:
     """This process is one of another host."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(owners, "host", lambda: f"{name} boot 1")
+        patch.setattr(ownership, "host", lambda: f"{name} boot 1")
         yield
 
 
-def held_from(host: str, run: Path, shared: bool = False) -> ownership.HeldLock | owners.LockBusy:
+def held_from(host: str, run: Path, shared: bool = False) -> ownership.HeldLock | ownership.LockBusy:
     """What a process of a host gets that tries once to take the lock."""
     with elsewhere(host):
-        return ownership.hold(run / LOCK, run, shared, owners.Watch())
+        return lock.hold(run / LOCK, run, shared, ownership.Watch())
 
 
 def is_ours(held: object) -> bool:
@@ -368,7 +368,7 @@ def test_a_beat_is_synced_and_a_slow_sync_keeps_nobody_waiting(tmp_path: Path, m
     def slow(descriptor: int) -> None:
         if threading.current_thread() is not threading.main_thread():
             is_the_lock = os.path.samestat(os.fstat(descriptor), os.stat(tmp_path / LOCK))
-            beats.append((is_the_lock, os.pread(descriptor, 1000, 0)[-owners.DIGITS :]))
+            beats.append((is_the_lock, os.pread(descriptor, 1000, 0)[-ownership.DIGITS :]))
             syncing.set()
             may_end.wait(60)
         fsync(descriptor)
@@ -384,20 +384,20 @@ def test_a_beat_is_synced_and_a_slow_sync_keeps_nobody_waiting(tmp_path: Path, m
 
 
 def test_a_watcher_that_stood_still_itself_has_not_watched(monkeypatch: pytest.MonkeyPatch) -> None:
-    owner, watch, now = owners.Owner("0" * 16, "elsewhere boot 1", 1, "1"), owners.Watch(), [0.0]
-    monkeypatch.setattr(owners, "STALE_SECONDS", 60.0)
+    owner, watch, now = ownership.Owner("0" * 16, "elsewhere boot 1", 1, "1"), ownership.Watch(), [0.0]
+    monkeypatch.setattr(ownership, "STALE_SECONDS", 60.0)
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
 
-    def looks(*times: float) -> list[owners.LockBusy | None]:
+    def looks(*times: float) -> list[ownership.LockBusy | None]:
         found = []
         for now[0] in times:
             found.append(watch.observe(Path("lock"), owner))
         return found
 
-    assert looks(0, 1, 1000, 1001, 1020) == [owners.LockBusy.WATCHED] * 5
+    assert looks(0, 1, 1000, 1001, 1020) == [ownership.LockBusy.WATCHED] * 5
     assert looks(1040) == [None]
-    owner = owner._replace(beat="1".zfill(owners.DIGITS))
-    assert looks(1041, 1042) == [owners.LockBusy.OWNED] * 2
+    owner = owner._replace(beat="1".zfill(ownership.DIGITS))
+    assert looks(1041, 1042) == [ownership.LockBusy.OWNED] * 2
 
 
 # --- locks that cannot be read ---
@@ -406,7 +406,7 @@ def test_a_watcher_that_stood_still_itself_has_not_watched(monkeypatch: pytest.M
 @pytest.mark.parametrize("code", [errno.EACCES, errno.EIO, errno.EMFILE])
 def test_a_lock_that_cannot_be_read_is_not_free(code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with locked(tmp_path):
-        before, real = (tmp_path / LOCK).read_bytes()[: -owners.DIGITS], os.open
+        before, real = (tmp_path / LOCK).read_bytes()[: -ownership.DIGITS], os.open
 
         def failing(path: Path, flags: int, mode: int = 0o777) -> int:
             if Path(path).name == LOCK:
@@ -424,7 +424,7 @@ def test_a_lock_that_cannot_be_read_is_not_free(code: int, tmp_path: Path, monke
             with pytest.raises(StoreError, match=sentence):
                 replace_file(tmp_path / "file", b"perhaps not ours")
         assert [path.name for path in tmp_path.iterdir()] == [LOCK]
-        assert (tmp_path / LOCK).read_bytes()[: -owners.DIGITS] == before
+        assert (tmp_path / LOCK).read_bytes()[: -ownership.DIGITS] == before
 
 
 def test_a_lock_that_is_none_is_not_replaced(tmp_path: Path) -> None:
@@ -443,14 +443,14 @@ def test_of_two_who_take_the_turn_from_a_dead_process_one_gets_the_lock(
 ) -> None:
     """The first is delayed between reading whose turn it is and removing that: it removes the second's."""
     turn = tmp_path / layout.LOCKS[1]
-    turn.write_bytes(owners.Owner("0" * 16, "dead boot 1", 1, "1").content())
+    turn.write_bytes(ownership.Owner("0" * 16, "dead boot 1", 1, "1").content())
     unlink, replace, taken = os.unlink, os.replace, list[object]()
 
     def delayed(path: Path) -> None:
         if path == turn:  # the first one's removal: meanwhile the second gets as far as the rename
             monkeypatch.setattr(os, "unlink", unlink)
             monkeypatch.setattr(os, "replace", renaming)
-            assert held_from("b", tmp_path) is owners.LockBusy.CHANGING  # it has removed the dead one's
+            assert held_from("b", tmp_path) is ownership.LockBusy.CHANGING  # it has removed the dead one's
             taken.append(held_from("b", tmp_path))
         unlink(path)
 
@@ -462,10 +462,10 @@ def test_of_two_who_take_the_turn_from_a_dead_process_one_gets_the_lock(
         replace(source, target)
 
     monkeypatch.setattr(os, "unlink", delayed)
-    assert held_from("a", tmp_path) is owners.LockBusy.CHANGING
+    assert held_from("a", tmp_path) is ownership.LockBusy.CHANGING
     first, second = taken
     assert is_ours(first)
-    assert second is owners.LockBusy.CHANGING
+    assert second is ownership.LockBusy.CHANGING
     let_go(first)
     assert [path.name for path in tmp_path.iterdir()] == [LOCK]
     assert (tmp_path / LOCK).read_bytes() == b""
@@ -479,14 +479,14 @@ def test_who_stood_still_before_its_rename_neither_gets_the_lock_nor_moves_a_fil
     def late(source: Path, target: Path) -> None:
         monkeypatch.setattr(os, "replace", replace)
         with monkeypatch.context() as patch:
-            patch.setattr(owners, "STALE_SECONDS", 0.0)
-            assert held_from("b", tmp_path) is owners.LockBusy.CHANGING
+            patch.setattr(ownership, "STALE_SECONDS", 0.0)
+            assert held_from("b", tmp_path) is ownership.LockBusy.CHANGING
         second.append(held_from("b", tmp_path))
         (tmp_path / layout.LOCKS[1]).write_bytes(b"the turn of a third")
         replace(source, target)
 
     monkeypatch.setattr(os, "replace", late)
-    assert held_from("a", tmp_path) is owners.LockBusy.CHANGING
+    assert held_from("a", tmp_path) is ownership.LockBusy.CHANGING
     assert is_ours(second[0])
     assert (tmp_path / layout.LOCKS[1]).read_bytes() == b"the turn of a third"
     let_go(*second)
@@ -505,7 +505,7 @@ def test_a_folder_that_its_owner_deletes_is_made_again_by_who_waits_for_it(
 ) -> None:
     run = tmp_path / "run"
     run.mkdir()
-    held = ownership.hold(run / LOCK, run, False, owners.Watch())
+    held = lock.hold(run / LOCK, run, False, ownership.Watch())
 
     def deleted(_: float) -> None:
         monkeypatch.setattr(lock.time, "sleep", lambda _: None)
@@ -521,7 +521,7 @@ def test_a_folder_that_its_owner_deletes_is_made_again_by_who_waits_for_it(
 @pytest.mark.parametrize("written", [True, False])
 def test_a_process_killed_while_it_took_the_lock_keeps_nobody_out(written: bool, tmp_path: Path) -> None:
     dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
-    owner = owners.Owner("0" * 16, owners.host(), int(dead.stdout), "17")
+    owner = ownership.Owner("0" * 16, ownership.host(), int(dead.stdout), "17")
     (tmp_path / layout.LOCKS[1]).write_bytes(owner.content() if written else b"")
     with locked(tmp_path, timeout=0 if written else 60):
         assert [path.name for path in tmp_path.iterdir()] == [".lock"]
@@ -543,10 +543,10 @@ def test_a_lock_is_not_written_through_a_link(tmp_path: Path) -> None:
 COUNT = r"""
 import sys, time
 from pathlib import Path
-from icl_lab.store import owners, ownership
+from icl_lab.store import lock, ownership
 from icl_lab.store.lock import locked_file
 from icl_lab.store.atomic import replace_file
-owners.host = lambda: sys.argv[1]
+ownership.host = lambda: sys.argv[1]
 file = Path(sys.argv[2])
 for number in range(int(sys.argv[3])):
     with locked_file(file, 100):
@@ -569,16 +569,16 @@ def test_of_many_writers_every_line_is_there(hosts: list[str], root: Path, tmp_p
 
 def test_the_beat_is_written_over_and_the_rest_stays(tmp_path: Path) -> None:
     with locked(tmp_path):
-        first = owners.read(tmp_path / ".lock")
+        first = ownership.read(tmp_path / ".lock")
         deadline = time.monotonic() + 60
-        while (now := owners.read(tmp_path / ".lock")) == first:
+        while (now := ownership.read(tmp_path / ".lock")) == first:
             assert time.monotonic() < deadline
             time.sleep(BEAT)
         assert first is not None
         assert now is not None
         assert now[:-1] == first[:-1]
         assert int(now.beat) > int(first.beat)
-        assert json.loads((tmp_path / ".lock").read_text()[: -owners.DIGITS])[0] == now.token
+        assert json.loads((tmp_path / ".lock").read_text()[: -ownership.DIGITS])[0] == now.token
 
 
 def test_a_file_is_locked_by_a_file_beside_it(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ FOLDER = Path(__file__).resolve().parent.parent.parent / "analysis"
 ANALYSES = [f"analysis.{path.stem}" for path in sorted(FOLDER.glob("*.py")) if "__main__" in path.read_text()]
 LIGHT = {
     "store": ("store", "store.lock", "store.params", "store.checkpoint", "store.provenance", "store.rundir"),
-    "lists of runs": ("store.runs", "store.listing", "store.tables", "store.sources"),
+    "lists of runs": ("store.runs", "store.listing", "store.provenance"),
     "command lines": ("cli", "lab.configs.presets", "lab.configs.overrides", "runners.command", "runners.flags"),
     "analyses": ("analysis", *ANALYSES),
     "figures": ("plots.attention_quick", "plots.run_figures", "plots.training", "plots.weights", "plots.style"),

@@ -143,7 +143,7 @@ def test_threads_are_those_asked_for_or_those_there_are(monkeypatch: pytest.Monk
 
 def test_provenance_says_what_a_result_came_from(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NPROC", "3")
-    facts = provenance.provenance(RegressionConfig(data_seed=4, init_seed=5), "some device")
+    facts = provenance.provenance_of(RegressionConfig(data_seed=4, init_seed=5), "some device")
     expected = {"device": "some device", "threads": 3, "seeds": {"data_seed": 4, "init_seed": 5}}
     assert {name: facts[name] for name in expected} == expected
     assert facts["config_id"] == config_id(RegressionConfig(data_seed=4, init_seed=5))
@@ -155,12 +155,12 @@ def test_provenance_says_what_a_result_came_from(root: Path, monkeypatch: pytest
 def test_the_commit_is_gits(root: Path) -> None:
     asked = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True)
     expected = asked.stdout.strip() if asked.returncode == 0 else None
-    assert provenance.provenance(RegressionConfig(), "")["git_hash"] == expected
+    assert provenance.provenance_of(RegressionConfig(), "")["git_hash"] == expected
 
 
 def test_without_git_there_is_no_commit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    facts = provenance.provenance(RegressionConfig(), "")
+    facts = provenance.provenance_of(RegressionConfig(), "")
     assert (facts["git_hash"], facts["git_dirty"]) == (None, None)
 
 
@@ -180,4 +180,4 @@ AGAIN = "not trained again; --overwrite retrains"
     ],
 )
 def test_runs_that_are_shown_have_their_dates(metas: list[dict], of: int, line: str) -> None:
-    assert provenance.notice(metas, of) == line
+    assert provenance.finished_notice(metas, of) == line

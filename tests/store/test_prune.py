@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from icl_lab.store import StoreError, aside, layout, owners, ownership, prune, rundir
+from icl_lab.store import StoreError, aside, layout, lock, ownership, prune, rundir
 from icl_lab.store.atomic import write_json
 from icl_lab.store.listing import Entry, list_runs
 from icl_lab.store.lock import locked
@@ -156,7 +156,7 @@ def test_a_lock_that_a_run_takes_when_the_old_one_is_deleted_is_the_runs(
         with locked(run, below=below):
             yield
         run.mkdir(exist_ok=True)
-        taken.append(ownership.hold(run / layout.LOCK, run, False, owners.Watch()))
+        taken.append(lock.hold(run / layout.LOCK, run, False, ownership.Watch()))
 
     monkeypatch.setattr(prune, "locked", then_taken)
     (entry,) = [entry for entry in list_runs(runs) if entry.path == runs / "a"]

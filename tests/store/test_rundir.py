@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.lab.configs.identity import config_id
 from icl_lab.lab.configs.run import to_dict
-from icl_lab.store import StoreError, atomic, checkpoint, layout, manifest, owners, readers, rundir
+from icl_lab.store import StoreError, atomic, checkpoint, layout, manifest, ownership, readers, rundir
 from icl_lab.store.atomic import write_bytes
 from icl_lab.store.lock import locked
 from tests.thinned import thinned
@@ -41,7 +41,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 def killed_process() -> str:
     """A process of this host that has ended, as the names of its drafts have it."""
     dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
-    return owners.this_process()._replace(pid=int(dead.stdout), start="17").writer()
+    return ownership.this_process()._replace(pid=int(dead.stdout), start="17").writer()
 
 
 # Without --out
@@ -275,7 +275,7 @@ def test_clearing_removes_what_the_manifest_names_and_says_what_else_lies_there(
     for name, content in kept.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(content)
-    for writer in (killed_process(), "0123abcd-17-1", owners.this_process().writer()):
+    for writer in (killed_process(), "0123abcd-17-1", ownership.this_process().writer()):
         layout.draft(tmp_path / layout.OOD, writer).write_bytes(b"half of the run's")
     (tmp_path / f".config.json{layout.DRAFT}").write_bytes(b"half of an earlier version's")
     assert rundir.clear(tmp_path) == sorted(kept)
@@ -541,7 +541,7 @@ READ = r"""
 import re, sys
 from pathlib import Path
 from types import SimpleNamespace
-from icl_lab.store import rundir
+from icl_lab.store import rundir, ownership
 from icl_lab.store.export import Export
 
 peak = lambda: int(re.search(r"VmHWM:\s*([0-9]+)", Path("/proc/self/status").read_text())[1]) / 1024

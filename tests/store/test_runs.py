@@ -17,7 +17,7 @@ from icl_lab import store
 from icl_lab.lab.configs.registry import from_dict, named
 from icl_lab.lab.configs.run import to_dict
 from icl_lab.src.registry import LOADED, Plugin
-from icl_lab.store import StoreError, layout, owners, rundir, sources
+from icl_lab.store import StoreError, layout, ownership, provenance, rundir
 from icl_lab.store.atomic import write_csv, write_json
 from icl_lab.store.listing import list_runs
 from icl_lab.store.readers import read_json
@@ -47,7 +47,7 @@ def made(
         (values[section] if section else values)[field] = value
     rundir.begin(run, from_dict(values))
     end = (NOW - timedelta(hours=hours)).isoformat(timespec="seconds")
-    rundir.update_meta(run, status=status, end=end, sources=sources.sources(), **({"bitwise": True} | meta))
+    rundir.update_meta(run, status=status, end=end, sources=provenance.sources(), **({"bitwise": True} | meta))
     rundir.append_metrics(run, {"step": 40, "train_loss": 0.4, "eval_loss": 0.375})
     if status == "done":
         write_json(run / layout.SUMMARY, SUMMARIES[family] | {"num_steps": 40, "eval_loss": 0.3125})
@@ -120,7 +120,7 @@ def test_only_what_differs_among_runs_of_a_name_is_said_and_shortly(tmp_path: Pa
 
 def test_changed_and_unrecorded_sources_are_said(tmp_path: Path) -> None:
     run, older = made(tmp_path / "run"), made(tmp_path / "older")
-    rundir.update_meta(run, sources=sources.sources() | {"src/train.py": "0"})
+    rundir.update_meta(run, sources=provenance.sources() | {"src/train.py": "0"})
     meta = rundir.read_meta(older)
     del meta["sources"]
     write_json(older / layout.META, meta)
@@ -316,7 +316,7 @@ def test_many_runs_take_four_reads_each(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_run_that_is_in_work_has_its_host_and_sweeps_have_their_counts(tmp_path: Path) -> None:
     run = made(tmp_path / "sweep" / "cell", hours=0.01, status="running")
     made(tmp_path / "sweep" / "other", status="done")
-    owner = owners.Owner("0" * 16, "node7 boot namespace", 1, "1")
+    owner = ownership.Owner("0" * 16, "node7 boot namespace", 1, "1")
     (run / layout.LOCK).write_bytes(owner.content())
     assert line_of(run, tmp_path).split()[1:4] == ["running", "on", "node7"]
     assert not [line for line in lines(tmp_path) if line.startswith("sweep ")]
@@ -328,7 +328,7 @@ def test_a_run_whose_process_on_this_host_has_ended_is_shown_as_killed(tmp_path:
     run = made(tmp_path / "sweep" / "cell", status="running")
     (tmp_path / "sweep" / "plan_results.json").write_text("{}")
     me, dead = (
-        owners.this_process(),
+        ownership.this_process(),
         subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True),
     )
     gone = {

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from icl_lab.families.regression.config import RegressionConfig
-from icl_lab.store import sources
-from icl_lab.store.provenance import provenance
-from icl_lab.store.sources import changed_files, notice
+from icl_lab.store import provenance
+from icl_lab.store.provenance import changed_files, provenance_of, sources_notice
 from tests.test_imports import FLOOR, imported
 
 HERE = {"src/a.py": "1", "src/b.py": "2", "store/c.py": "3", "runners/d.py": "4"}
@@ -18,12 +17,12 @@ HERE = {"src/a.py": "1", "src/b.py": "2", "store/c.py": "3", "runners/d.py": "4"
 @pytest.fixture(autouse=True)
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
     """The sources of these tests, but where a root is given."""
-    real = sources.sources
-    monkeypatch.setattr(sources, "sources", lambda *root: real(*root) if root else dict(HERE))
+    real = provenance.sources
+    monkeypatch.setattr(provenance, "sources", lambda *root: real(*root) if root else dict(HERE))
 
 
 def test_hashes_are_those_of_sha256sum(root: Path) -> None:
-    found = sources.sources(root)
+    found = provenance.sources(root)
     for name in (
         "src/train.py",
         "store/atomic.py",
@@ -32,7 +31,7 @@ def test_hashes_are_those_of_sha256sum(root: Path) -> None:
     ):
         said = subprocess.run(["sha256sum", root / name], capture_output=True, text=True, check=True).stdout
         assert found[name] == said[:16]
-    assert {name.split("/")[0] for name in found} == {*sources.FOLDERS}
+    assert {name.split("/")[0] for name in found} == {*provenance.FOLDERS}
     assert not any(name.startswith(("plots", "tests", "studies", "report")) for name in found)
 
 
@@ -47,7 +46,7 @@ NO_RESULTS = {
 
 def test_whatever_the_folders_import_is_hashed_or_makes_no_results(root: Path) -> None:
     """Imports are followed file by file, to whatever room of the repository they lead."""
-    queue = [path for folder in sources.FOLDERS for path in sorted((root / folder).rglob("*.py"))]
+    queue = [path for folder in provenance.FOLDERS for path in sorted((root / folder).rglob("*.py"))]
     rooms, seen = set(), set(queue)
     while queue:
         path = queue.pop()
@@ -64,19 +63,19 @@ def test_whatever_the_folders_import_is_hashed_or_makes_no_results(root: Path) -
             if file and file not in seen:
                 seen.add(file)
                 queue.append(file)
-    assert rooms == {*sources.FOLDERS}
+    assert rooms == {*provenance.FOLDERS}
 
 
 def test_files_in_folders_within_count_and_others_do_not(tmp_path: Path) -> None:
     for name in ("src/deep/er.py", "src/notes.txt", "plots/curves.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("x")
-    assert list(sources.sources(tmp_path)) == ["src/deep/er.py"]
+    assert list(provenance.sources(tmp_path)) == ["src/deep/er.py"]
 
 
 def test_a_run_records_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("icl_lab.store.provenance.sources", lambda: dict(HERE))
-    assert provenance(RegressionConfig(), "")["sources"] == HERE
+    assert provenance_of(RegressionConfig(), "")["sources"] == HERE
 
 
 def test_what_differs_is_edited_or_gone_and_not_what_is_new() -> None:
@@ -118,8 +117,8 @@ FOUR = {"sources": dict.fromkeys(HERE, "0")}
     ],
 )
 def test_the_line_names_two_files_and_says_how_to_go_on(metas: list[dict], line: str) -> None:
-    assert notice(metas) == line
+    assert sources_notice(metas) == line
 
 
 def test_names_from_a_file_cannot_move_the_cursor() -> None:
-    assert "\x1b" not in notice([{"sources": {"\x1b[2J.py": "0"}}])
+    assert "\x1b" not in sources_notice([{"sources": {"\x1b[2J.py": "0"}}])

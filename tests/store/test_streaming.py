@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import load, save
 
-from icl_lab.store.streaming import TYPES, Streamed, safetensors_blocks
+from icl_lab.store.atomic import TYPES, Streamed, safetensors_blocks
 
 NUMPY = {"I64": np.dtype("<i8"), "F32": np.dtype("<f4")}
 shapes = st.lists(st.integers(0, 4), max_size=3).map(tuple)

@@ -1,6 +1,7 @@
 """A pack of a sweep in this process, on packs that train nothing: whose an error is, and what goes on."""
 
 import signal
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from icl_lab.lab.executors.signals import Signals
 from icl_lab.lab.executors.task import Outcome
 from icl_lab.runners import training
 from icl_lab.runners.persistence import DEFAULT_PERSISTENCE, Persistence
-from icl_lab.store import checkpoint, layout, lock, owners, rundir
+from icl_lab.store import checkpoint, layout, lock, ownership, rundir
 from icl_lab.sweeps.plan import Pack, cell_of, cells
 from icl_lab.sweeps.training import LOCK_TIMEOUT, PackResult, result_of, task_of, train
 from tests.doors import snapshot
@@ -129,7 +130,7 @@ def test_a_cell_that_a_process_still_has_is_not_marked(tmp_path: Path, monkeypat
     for run, cell in zip((elsewhere, here, gone), pack.cells, strict=True):
         rundir.begin(run, cell.config)
         rundir.update_meta(run, status="running")
-    me = owners.this_process()
+    me = ownership.this_process()
     lock_files = {elsewhere: me._replace(host="elsewhere boot 1"), here: me, gone: me._replace(start="1")}
     for run, owner in lock_files.items():
         (run / layout.LOCK).write_bytes(owner.content())
@@ -148,21 +149,21 @@ def test_a_cell_whose_owner_elsewhere_beats_for_a_while_is_trained(
     """A process that was cut off from its cluster does not end at once."""
     run, clock = tmp_path / pack.cells[0].name, [0.0]
     rundir.begin(run, pack.cells[0].config)
-    owner = owners.Owner("0" * 16, "elsewhere boot 1", 1, "1")
+    owner = ownership.Owner("0" * 16, "elsewhere boot 1", 1, "1")
 
     def sleep(seconds: float) -> None:
         clock[0] += seconds
         if clock[0] < 3 * LOCK_TIMEOUT:
-            beat = f"{int(clock[0]):0{owners.DIGITS}d}"
+            beat = f"{int(clock[0]):0{ownership.DIGITS}d}"
             (run / layout.LOCK).write_bytes(owner._replace(beat=beat).content())
 
     monkeypatch.setattr(lock, "RETRY_SECONDS", 1.0)
-    for module in (lock, owners):
-        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0], sleep=sleep))
+    for module, sleeping in ((lock, sleep), (ownership, time.sleep)):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0], sleep=sleeping))
     (run / layout.LOCK).write_bytes(owner.content())
     assert trained(pack, tmp_path).errors == {}
     assert rundir.read_status(run) == "done"
-    assert clock[0] > 3 * LOCK_TIMEOUT + owners.STALE_SECONDS - 2
+    assert clock[0] > 3 * LOCK_TIMEOUT + ownership.STALE_SECONDS - 2
 
 
 def test_a_task_works_on_all_cells_of_its_pack() -> None:

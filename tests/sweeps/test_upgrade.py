@@ -9,7 +9,7 @@ import pytest
 
 from icl_lab.lab.configs.overrides import resolve
 from icl_lab.lab.configs.presets import preset
-from icl_lab.store import StoreError, layout, owners, rundir
+from icl_lab.store import StoreError, layout, ownership, rundir
 from icl_lab.store.atomic import replace_file
 from icl_lab.store.lock import locked
 from icl_lab.sweeps import upgrade
@@ -125,7 +125,7 @@ def test_who_has_lost_the_folder_renames_nothing(
 
     def then_lost(path: Path, content: bytes) -> None:
         replace_file(path, content)
-        (at.runs / layout.LOCK).write_bytes(owners.Owner("0" * 16, "elsewhere boot 1", 1, "1").content())
+        (at.runs / layout.LOCK).write_bytes(ownership.Owner("0" * 16, "elsewhere boot 1", 1, "1").content())
 
     monkeypatch.setattr(upgrade, "replace_file", then_lost)
     with pytest.raises(StoreError, match="was taken over by another process"):

@@ -19,7 +19,7 @@ from icl_lab.lab.flag_types import SEED, Either, Number, Whole, number, whole_nu
 from icl_lab.scripts.reference_page.commands import OF_A_MODEL, commands, parser_of
 from icl_lab.src.registries import FAMILIES
 from icl_lab.store import layout, manifest
-from icl_lab.store.places import in_path, out_file, out_folder, run_directory
+from icl_lab.store.outputs import in_path, out_file, out_folder, run_directory
 from icl_lab.store.readers import StoreError
 
 OF_A_FIELD = (whole_number, number)  # the bounds are those of the config's field, tested below

@@ -17,7 +17,7 @@ from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.runners.locking import restore_threads
 from icl_lab.store import StoreError, checkpoint, layout, rundir
 from icl_lab.store.atomic import write_safetensors
-from icl_lab.store.provenance import provenance
+from icl_lab.store.provenance import provenance_of
 from icl_lab.store.readers import is_number
 from tests.doors import ANALYSES, Ran, snapshot
 from tests.runners.tiny import SIZES, TWOLAYER, copied
@@ -296,7 +296,7 @@ def test_text_of_files_reaches_terminals_and_figures_as_it_is(twolayer_run: Path
 def begun(run: Path) -> dict[str, Any]:
     """A run directory with a checkpoint, begun under the conditions of now; its meta.json."""
     rundir.begin(run, RegressionConfig())
-    rundir.update_meta(run, **provenance(RegressionConfig(), "cpu"), pack_width=1, run_seconds=0.5, status="running")
+    rundir.update_meta(run, **provenance_of(RegressionConfig(), "cpu"), pack_width=1, run_seconds=0.5, status="running")
     write_safetensors(layout.checkpoint(run, 20), {"a": np.zeros(1)}, {})
     return rundir.read_meta(run)
 

@@ -30,19 +30,7 @@ from icl_lab.runners import summary
 from icl_lab.scripts import gpu_check
 from icl_lab.src.data_config import DataConfig
 from icl_lab.src.registries import FAMILIES
-from icl_lab.store import (
-    checkpoint,
-    conditions,
-    export,
-    journal,
-    layout,
-    listing,
-    manifest,
-    owners,
-    rundir,
-    snapshots,
-    sources,
-)
+from icl_lab.store import checkpoint, export, layout, listing, manifest, ownership, provenance, rundir, snapshots
 from icl_lab.store.atomic import csv_bytes, write_csv
 from icl_lab.store.params import read_params
 from icl_lab.store.readers import read_csv, read_npy
@@ -86,7 +74,7 @@ def run(workshop: Workshop, tmp_path: Path) -> Path:
     """A finished run with snapshots and traces, to be damaged."""
     run = copied(trained(workshop, "lsa1"), tmp_path / "runs" / "run")
     estimated(workshop, run, *words())
-    (run / layout.LOCK).write_bytes(owners.Owner("0" * 16, "elsewhere", 1, "1").content())
+    (run / layout.LOCK).write_bytes(ownership.Owner("0" * 16, "elsewhere", 1, "1").content())
     return run
 
 
@@ -108,9 +96,9 @@ def of_run(run: Path) -> Readers:
         ],
         layout.META: [
             lambda: rundir.read_status(run),
-            lambda: conditions.is_bitwise(rundir.read_meta(run)),
-            lambda: sources.changed_files(rundir.read_meta(run)),
-            lambda: conditions.notice([rundir.read_meta(run)]),
+            lambda: provenance.is_bitwise(rundir.read_meta(run)),
+            lambda: provenance.changed_files(rundir.read_meta(run)),
+            lambda: provenance.resumed_notice([rundir.read_meta(run)]),
             listed,
             exported,
         ],
@@ -135,7 +123,7 @@ def of_run(run: Path) -> Readers:
             lambda: manifest.files(run),
             lambda: manifest.foreign_files(run),
         ],
-        layout.LOCK: [lambda: owners.read(run / layout.LOCK)],
+        layout.LOCK: [lambda: ownership.read(run / layout.LOCK)],
         layout.ALIGNMENT_CURVE: [lambda: read_csv(run / layout.ALIGNMENT_CURVE, ("step",))],
         layout.LLC: [lambda: read_csv(run / layout.LLC, ("step", "llc"))],
         layout.WEIGHTS: [lambda: store.readers.read_npz(run / layout.WEIGHTS, ("kq",))],
@@ -267,9 +255,9 @@ def test_damaged_results_are_read_or_refused(
     share: float, run: Path, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = tmp_path / "record.jsonl"
-    journal.append(record, [{"file": "a.csv", "writer": "b", "sha256": "0" * 64}] * 3)
+    manifest.append(record, [{"file": "a.csv", "writer": "b", "sha256": "0" * 64}] * 3)
     readers: Readers = {
-        record: [lambda: list(journal.entries(record))],
+        record: [lambda: list(manifest.entries(record))],
         **growing_snapshots(tmp_path / "growing"),
         **llc_curve(tmp_path / "curve", (run / layout.CONFIG).read_bytes()),
         **benchmark_results(tmp_path / "bench.json", root / "benchmarks" / "results", monkeypatch),
