@@ -59,7 +59,9 @@ def test_without_packages_every_command_is_one_sentence(command: str) -> None:
     assert "lacks the package absl-py; `make env` makes .venv" in said
 
 
-@pytest.mark.parametrize("module", ["argparse", "cpu_quota"])  # one of every command's, and of the first imports of all
+@pytest.mark.parametrize(
+    "module", ["argparse", "icl_lab.lab.cpu_quota"]
+)  # one of every command's, and of the first imports of all
 @pytest.mark.parametrize("command", thinned(commands(), 6))
 def test_an_interrupt_while_packages_are_imported_ends_every_command_as_elsewhere(command: str, module: str) -> None:
     if (command, module) == ("benchmarks.processes", "argparse"):

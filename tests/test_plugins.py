@@ -228,7 +228,7 @@ BROKEN = {
     ),
     "unknown kind": (
         "from icl_lab.lab import plugins\nplugins.order('a')",
-        "line 2: AttributeError: module 'plugins' has no attribute",
+        "line 2: AttributeError: module 'icl_lab.lab.plugins' has no attri",
     ),
     "wrong moment": (
         "from icl_lab.lab import plugins\nplugins.input_distribution(\n    'a',\n    variance=2,\n)",
@@ -359,12 +359,12 @@ def folder_of(path: Path, name: str = "mine") -> Path:
 
 
 def test_a_folder_is_a_plugin_with_all_its_files(tmp_path: Path, fresh: None) -> None:
-    folder = folder_of(tmp_path / "lab")
+    folder = folder_of(tmp_path / "mylab")
     plugins.load(folder)
     record = RegressionConfig(train=ContextConfig(ordering="mine")).plugins
-    assert record == (LOADED["lab"].record,)
+    assert record == (LOADED["mylab"].record,)
     assert not list(folder.rglob("*.pyc"))
-    digests = {LOADED["lab"].digest}
+    digests = {LOADED["mylab"].digest}
     for file, text in {"helpers.py": "VALUE = 2\n", "orders.py": "", "new.py": ""}.items():
         written(folder / file, text)
         digests.add(digest_of(folder))
@@ -376,10 +376,10 @@ def test_a_folder_is_a_plugin_with_all_its_files(tmp_path: Path, fresh: None) ->
 
 
 def test_a_broken_file_of_a_folder_is_named(tmp_path: Path, fresh: None) -> None:
-    folder = folder_of(tmp_path / "lab", "random")
-    with pytest.raises(plugins.PluginError, match=r"plugin \S+/lab/orders.py, line 5: ordering 'random' is built in"):
+    folder = folder_of(tmp_path / "mylab", "random")
+    with pytest.raises(plugins.PluginError, match=r"plugin \S+/mylab/orders.py, line 5: ordering 'random' is built in"):
         plugins.load(folder)
-    assert not [name for name in sys.modules if name.startswith("lab")]
+    assert not [name for name in sys.modules if name.startswith("mylab")]
 
 
 def test_the_hash_of_a_file_is_that_of_its_bytes(tmp_path: Path, fresh: None) -> None:
@@ -449,13 +449,13 @@ print(*config.plugins, config_id(config))
 
 def test_an_import_gives_the_ids_that_the_flag_gives(tmp_path: Path) -> None:
     written(tmp_path / "one.py", LIGHT.format(name="mine"))
-    folder_of(tmp_path / "lab")
-    for name, path in {"one": "one.py", "lab": "lab"}.items():
+    folder_of(tmp_path / "mylab")
+    for name, path in {"one": "one.py", "mylab": "mylab"}.items():
         ways = (
             f"import {name}",
             f"from icl_lab.lab import plugins; plugins.load({str(tmp_path / path)!r})",
             f"from icl_lab.lab import plugins; plugins.load({str(tmp_path / path)!r}); import {name}",
-            f"from icl_lab.lab import plugins, {name}; plugins.load({str(tmp_path / path)!r})",
+            f"from icl_lab.lab import plugins; import {name}; plugins.load({str(tmp_path / path)!r})",
         )
         done = [command("-c", IMPORTED.format(folder=str(tmp_path), how=way)) for way in ways]
         assert [each.stderr for each in done] == [""] * 4
@@ -496,18 +496,18 @@ def reader(folder: Path) -> Path:
 @pytest.mark.parametrize("kind", ["file", "folder"])
 def test_a_data_file_counts_for_the_hash_and_so_for_the_id(kind: str, tmp_path: Path) -> None:
     """The hash is that of the sources' hash and of the files', as sha256sum gives them."""
-    file = reader(tmp_path / "lab")
-    plugin = file if kind == "file" else tmp_path / "lab"
+    file = reader(tmp_path / "mylab")
+    plugin = file if kind == "file" else tmp_path / "mylab"
     with_data = digest_of(plugin)
     hashes = [hashlib.sha256(content).hexdigest() for content in (READER.encode(), b"1.0\n", b"a,b\n")]
     if kind == "file":
         assert with_data == hashlib.sha256(" ".join(hashes).encode()).hexdigest()[:16]
     digests = {with_data}
     for name, text in {"steps.csv": "2.0\n", "more/table.csv": "b,a\n"}.items():
-        written(tmp_path / "lab" / name, text)
+        written(tmp_path / "mylab" / name, text)
         digests.add(digest_of(plugin))
     assert len(digests) == 3
-    written(tmp_path / "lab" / "other.csv", "not declared")
+    written(tmp_path / "mylab" / "other.csv", "not declared")
     assert digest_of(plugin) in digests
 
 
@@ -580,11 +580,11 @@ ODD = ("pipe", "socket", "device", "dangling", "loop", "folder")
 def test_an_odd_file_among_the_sources_is_one_sentence(
     kind: str, tmp_path: Path, fresh: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder_of(tmp_path / "lab")
+    folder_of(tmp_path / "mylab")
     monkeypatch.chdir(tmp_path)  # a socket's path must be short
     unreadable(Path("lab/odd.py"), kind)
-    with pytest.raises(plugins.PluginError, match=r"^plugin lab: its file odd\.py cannot be read: .*\w$"):
-        plugins.load("lab")
+    with pytest.raises(plugins.PluginError, match=r"^plugin mylab: its file odd\.py cannot be read: .*\w$"):
+        plugins.load("mylab")
 
 
 @pytest.mark.parametrize("kind", ODD)
@@ -600,7 +600,7 @@ def test_so_is_one_that_may_not_be_read(
     tmp_path: Path, refused: Refused, fresh: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The user of the tests may be root, who may read all: the system's answer is made."""
-    folder, system = folder_of(tmp_path / "lab"), os.open
+    folder, system = folder_of(tmp_path / "mylab"), os.open
 
     def denied(path: Any, *more: Any, **others: Any) -> int:
         if str(path).endswith("helpers.py"):
