@@ -14,7 +14,7 @@ from icl_lab.lab.configs.overrides import resolve
 from icl_lab.lab.configs.presets import preset
 from icl_lab.lab.configs.registry import models
 from icl_lab.lab.environment import num_threads
-from icl_lab.runners.training import device_text
+from icl_lab.runners.loop import device_text
 from icl_lab.store.provenance import provenance_of
 from icl_lab.store.rundir import now
 

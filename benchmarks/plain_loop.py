@@ -27,8 +27,8 @@ from icl_lab.src.checks import require
 from icl_lab.src.config import DecoderConfig, ModelConfig
 from icl_lab.src.data import tokenise
 from icl_lab.src.losses import half_mse
+from icl_lab.src.optimizer import make_optimizer
 from icl_lab.src.prng import key as make_key
-from icl_lab.src.train import make_optimizer
 
 
 def sample(key: Array, config: Any, size: int) -> Batch:

@@ -21,10 +21,10 @@ from icl_lab.families.experiment import NO_ARRAYS, experiment_of, model_of, with
 from icl_lab.families.regression.task import make_test_batch
 from icl_lab.lab.configs.registry import family_of
 from icl_lab.lab.configs.run import RunConfig
-from icl_lab.runners.pack import make_members
+from icl_lab.runners.pack import batched_hyperparameters
 from icl_lab.src.model import Params
 from icl_lab.src.prng import key as make_key
-from icl_lab.src.train import lane, make_trainer
+from icl_lab.src.train import make_trainer, run_of
 
 
 class Program(NamedTuple):
@@ -42,7 +42,7 @@ def our_program(config: RunConfig, width: int = 1) -> Program:
         partial(experiment.make_model, config), config.training, experiment.batches(with_parts_as_batches(config))
     )
     seeds = [replace(config, data_seed=seed, init_seed=seed) for seed in range(width)]
-    pack = make_members(seeds, width)
+    pack = batched_hyperparameters(seeds, width)
     shared = {name: jnp.asarray(array) for name, array in family_of(config).shared(config).items()}
     state = trainer.init(pack, shared)
     began = time.perf_counter()
@@ -59,7 +59,7 @@ def our_program(config: RunConfig, width: int = 1) -> Program:
         done += steps
         return time.perf_counter() - began
 
-    return Program(train, lambda: lane(state.params, 0), compile_seconds)
+    return Program(train, lambda: run_of(state.params, 0), compile_seconds)
 
 
 def steps(config: RunConfig, width: int) -> dict[str, Timed]:
@@ -69,13 +69,13 @@ def steps(config: RunConfig, width: int) -> dict[str, Timed]:
 
 def batches(config: RunConfig, width: int) -> dict[str, Timed]:
     """Training batches alone: ours all in one program, the plain loop's one per dispatch."""
-    member, batch_fn = (
-        jax.tree.map(lambda leaf: leaf[0], make_members([config], 1)),
+    run, batch_fn = (
+        jax.tree.map(lambda leaf: leaf[0], batched_hyperparameters([config], 1)),
         experiment_of(config).batches(config),
     )
 
     def draw(index: Array, _: Any) -> Any:
-        return batch_fn(member.data_key, index, member.lane, NO_ARRAYS)
+        return batch_fn(run.data_key, index, run.batched, NO_ARRAYS)
 
     empty = jax.tree.map(jnp.zeros_like, draw(jnp.int32(0), None))
     draw_many = jax.jit(lambda count: lax.fori_loop(0, count, draw, empty))

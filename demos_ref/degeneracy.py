@@ -17,7 +17,7 @@ from icl_lab.analysis.measures.llc_settings import Settings
 from icl_lab.lab.configs.overrides import resolve, set_values
 from icl_lab.lab.configs.presets import preset
 from icl_lab.plots.llc import draw_llc
-from icl_lab.runners.training import run_one
+from icl_lab.runners.loop import run_one
 
 # %% [markdown]
 # ## Training

@@ -21,7 +21,7 @@ from icl_lab.baselines.linear_mmse import ridge
 from icl_lab.families.regression.task import make_model
 from icl_lab.lab.configs.overrides import resolve
 from icl_lab.lab.configs.presets import preset
-from icl_lab.runners.training import run_one
+from icl_lab.runners.loop import run_one
 from icl_lab.src.data import sample_batch, take_pairs
 from icl_lab.src.losses import half_mse
 from icl_lab.src.one_step import one_step_loss, one_step_size

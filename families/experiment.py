@@ -39,7 +39,7 @@ def first_batch(config: Any) -> Batch | None:
     draw = jax.jit(experiment.batches(with_parts_as_batches(config)))
     key, count = task_key(config, Purpose.TRAIN), config.training.micro_batches
     keys = [key] if count == 1 else [part_key(key, part) for part in range(count)]
-    parts = [draw(key, np.int32(0), experiment.lane(config), shared) for key in keys]
+    parts = [draw(key, np.int32(0), experiment.batched(config), shared) for key in keys]
     return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
 
 
@@ -54,8 +54,8 @@ class Experiment(NamedTuple):
     """How a family trains and evaluates its models. `config` is the family's own.
 
     make_model(config, shared) and batches(config) depend on the config's static shape alone; shared arrays are those of
-    the family and of the runs that it requires. lane(config): the values of the batch function that may differ within a
-    pack, by name.
+    the family and of the runs that it requires. batched(config): the
+    hyperparameters of the batch function that may differ within a pack, by name.
 
     make_eval_set(config): all that evaluating a run needs, of any type; eval_batch(eval_set): its batch.
     eval_metrics(model, params, eval_set): the values of a record of the metrics, of which eval_loss is one;
@@ -73,7 +73,7 @@ class Experiment(NamedTuple):
     make_eval_set: Callable[[Any], Any]
     eval_batch: Callable[[Any], Batch]
     eval_metrics: Callable[[Model, Any, Any], Mapping[str, Any]]
-    lane: Callable[[Any], Mapping[str, Any]] = lambda config: {}
+    batched: Callable[[Any], Mapping[str, Any]] = lambda config: {}
     training_set: Callable[[Any], Batch | None] = first_batch
     frozen: Callable[[Any, list[Any]], Shared] = lambda config, runs: {}
     references: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]] = lambda config, summary: {}

@@ -15,7 +15,8 @@ from icl_lab.lab.configs.keys import leaves
 from icl_lab.lab.configs.run import fields_of
 from icl_lab.lab.executors.signals import RESUME_HINT, catch_signals
 from icl_lab.runners import distributed, flags, llc
-from icl_lab.runners.locking import locked_runs, restore_threads
+from icl_lab.runners.resume import locked_runs, restore_threads
+from icl_lab.runners.static_shape import Run
 from icl_lab.runners.summary import summary_text
 from icl_lab.src.checks import ConfigError
 from icl_lab.store import checkpoint, layout, provenance, rundir
@@ -43,17 +44,17 @@ def main(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
     check = partial(llc.check, request.llc)
     with locked_runs([(directory, request.config)], request.overwrite, strict=strict, check=check) as finished:
         # imported only now: JAX reads the number of threads once, when it gets its devices
+        from icl_lab.runners.loop import Wanted, run_pack
         from icl_lab.runners.progress import ConsoleLogger
-        from icl_lab.runners.training import Job, Wanted, run_pack
 
         compile_cache.enable()
         if request.process is not None:
             distributed.start(request.process)
             distributed.wait_for_copies()
         with ConsoleLogger(request.quiet) as logger, catch_signals(RESUME_HINT) as signals:
-            job = Job(directory, request.config)
+            run = Run(directory, request.config)
             wanted = Wanted(options=request.options, llc=request.llc)
-            status = run_pack([job], logger, wanted, signals=signals, persistence=request.persistence)
+            status = run_pack([run], logger, wanted, signals=signals, persistence=request.persistence)
     if status == "stopped":
         return report_stop([directory], signals.received[0])
     exit_status = report(directory, request.config.name, status)
@@ -68,12 +69,12 @@ def _follow(request: flags.Request, process: distributed.Process) -> int:
     compile_cache.enable()
     distributed.start(process)
     with distributed.copied(directory) as copy:
+        from icl_lab.runners.loop import run_pack
         from icl_lab.runners.progress import NULL_LOGGER
-        from icl_lab.runners.training import Job, run_pack
 
         copy.mkdir(exist_ok=True)
         with locked(copy), catch_signals() as signals:
-            status = run_pack([Job(copy, request.config)], NULL_LOGGER, signals=signals)
+            status = run_pack([Run(copy, request.config)], NULL_LOGGER, signals=signals)
     return 128 + signals.received[0] if status == "stopped" else 0
 
 

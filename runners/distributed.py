@@ -1,6 +1,6 @@
 """One training in several processes, on one host or on many: `jax.distributed` over the devices of all of them.
 
-Every process runs the same command, and trains its share of each batch. The first owns the run directory. The others
+Every process runs the same command, and trains its part of each batch. The first owns the run directory. The others
 follow: they work on temporary copies.
 """
 
@@ -88,7 +88,7 @@ def wait_for_copies() -> None:
 
 
 def meet(place: str) -> None:
-    """Waits until all processes are here."""
+    """Waits until all processes have come to this place."""
     from jax.experimental import multihost_utils
 
     multihost_utils.sync_global_devices(place)
@@ -105,8 +105,8 @@ def values_of_all(value: int) -> list[int]:
     return [int(each) for each in np.ravel(multihost_utils.process_allgather(np.int32(value)))]
 
 
-def share(signals: Signals) -> None:
-    """Shares a signal that one process has received with all; each must call this at the same place."""
+def agree_on(signals: Signals) -> None:
+    """Passes a signal that one process has received on to all; each must call this at the same place."""
     received = values_of_all(signals.received[0] if signals.received else 0)
     if not signals.received:
         signals.received += [number for number in received if number][:1]

@@ -18,10 +18,10 @@ from icl_lab.lab.configs.presets import preset
 from icl_lab.lab.configs.registry import family_of_model
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.lab.flag_types import SEED, of_field, whole
-from icl_lab.runners import distributed, llc, persistence
+from icl_lab.runners import distributed, llc, resume
 from icl_lab.runners.distributed import Process
 from icl_lab.runners.llc import Llc
-from icl_lab.runners.persistence import Persistence
+from icl_lab.runners.resume import Persistence
 from icl_lab.store.outputs import run_directory
 
 # flags of every family whose config has the field; the default is the preset's value
@@ -81,7 +81,7 @@ def parser(models: str | Sequence[str], prog: str, description: str) -> cli.Pars
     )
     built.add_argument("--out", type=run_directory, help="run directory; default: runs/<name>[_k]")
     built.add_argument("--overwrite", action="store_true", help="retrain a run that exists")
-    persistence.add_flags(built)
+    resume.add_flags(built)
     cli.add_quiet(built)
     cli.add_config_help(built)
     for flag in config_flags(family):
@@ -129,7 +129,7 @@ def read(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
         sys.exit(0)
     config = config_from_flags(model, flags, overrides)
     options = {flag.name: getattr(flags, flag.name) for flag in family.options}
-    kept, watched = persistence.from_flags(flags), llc.from_flags(flags)
+    kept, watched = resume.from_flags(flags), llc.from_flags(flags)
     process = distributed.from_flags(flags)
     if process is not None and flags.out is None:
         raise cli.UsageError("a training in several processes needs --out, by which they know its run directory")

@@ -132,7 +132,7 @@ class Watch:
 
         assert self.asked is not None
         if index not in self.estimators:
-            self.estimators[index] = Estimator(pack.lanes[index].job.config, self.asked.settings, pack.shared)
+            self.estimators[index] = Estimator(pack.runs[index].config, self.asked.settings, pack.shared)
         return self.estimators[index]
 
 

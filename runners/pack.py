@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,62 +20,29 @@ from icl_lab.families.shared_arrays import shared_with
 from icl_lab.lab.configs.registry import family_of
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.runners.distributed import values_of_all
-from icl_lab.runners.static_shape import static_shape, training_part
+from icl_lab.runners.static_shape import Run, static_shape, training_part
 from icl_lab.src.checks import require
 from icl_lab.src.prng import Purpose, purpose_key
 from icl_lab.src.prng import key as make_key
-from icl_lab.src.train import ChunkInfo, Member, Shared, TrainState, lane, make_trainer
+from icl_lab.src.train import ChunkInfo, Hyperparameters, Shared, TrainState, make_trainer, run_of
 from icl_lab.store import checkpoint
 
 CHUNK_SECONDS = 1.0  # target; a chunk must stay below 2 s, so that signals are handled in time
 GROWTH = 20  # a chunk has at most this many times the steps of the one before; the first has one step
 
 
-class Job(NamedTuple):
-    """A config and its run directory."""
-
-    run: Path
-    config: RunConfig
-
-
-def by_checkpoint(jobs: Sequence[Job]) -> list[list[Job]]:
-    """Groups of jobs that can resume together from a common checkpoint; 0 stands for runs that have not begun."""
-    groups: list[tuple[set[int], list[Job]]] = []
-    for job in jobs:
-        steps = set(checkpoint.steps(job.run)) or {0}
-        for common, members in groups:
-            if common & steps:
-                common &= steps
-                members.append(job)
-                break
-        else:
-            groups.append((steps, [job]))
-    return [members for _, members in groups]
-
-
-class Lane(NamedTuple):
-    """What the host keeps of one run in training: `slot` is its training's index in the pack.
-
-    `eval_set` is what its family needs to evaluate it.
-    """
-
-    job: Job
-    slot: int
-    eval_set: Any
-
-
-def make_members(configs: Sequence[RunConfig], width: int) -> Member:
-    """The values that differ within a pack, as arrays [width]; unused slots repeat the last config."""
-    slots = [*configs, *[configs[-1]] * (width - len(configs))]
-    seeds = (np.array([getattr(config, name) for config in slots], np.uint32) for name in ("init_seed", "data_seed"))
+def batched_hyperparameters(configs: Sequence[RunConfig], width: int) -> Hyperparameters:
+    """The values that differ within a pack, as arrays [width]; unused places repeat the last config."""
+    padded = [*configs, *[configs[-1]] * (width - len(configs))]
+    seeds = (np.array([getattr(config, name) for config in padded], np.uint32) for name in ("init_seed", "data_seed"))
     init_keys, data_keys = _keys(*seeds)
-    lanes = [experiment_of(config).lane(config) for config in slots]
-    lr = jnp.array([config.training.lr for config in slots], jnp.float32)
-    return Member(init_keys, data_keys, lr, jax.tree.map(_stacked, *lanes))
+    lr = jnp.array([config.training.lr for config in padded], jnp.float32)
+    batched = [experiment_of(config).batched(config) for config in padded]
+    return Hyperparameters(init_keys, data_keys, lr, jax.tree.map(_stacked, *batched))
 
 
 def _stacked(*values: Any) -> Array:
-    """Stacks one lane value per slot [width]; keys stay keys."""
+    """Stacks the values of one hyperparameter [width]; keys stay keys."""
     return jnp.stack(values) if isinstance(values[0], jax.Array) else jnp.asarray(np.stack(values))
 
 
@@ -95,11 +62,11 @@ class Programs:
         self.trainer = make_trainer(model_of, shape.training, experiment.batches(with_parts_as_batches(shape)))
         self._chunk: Any = None
 
-    def compile(self, state: TrainState, members: Member, shared: Shared) -> tuple[Any, float]:
+    def compile(self, state: TrainState, batched: Hyperparameters, shared: Shared) -> tuple[Any, float]:
         """The compiled chunk, and the seconds that compiling it took."""
         began = time.perf_counter()
         if self._chunk is None:
-            self._chunk = self.trainer.chunk.lower(state, members, shared, np.int32(0), np.int32(0)).compile()
+            self._chunk = self.trainer.chunk.lower(state, batched, shared, np.int32(0), np.int32(0)).compile()
         return self._chunk, time.perf_counter() - began
 
 
@@ -112,30 +79,29 @@ def programs(shape: RunConfig, width: int) -> Programs:
 class Pack:
     """Runs of one static shape that train together; `step` is the number of steps made.
 
-    Runs that differ in evaluation alone share a training, and so a slot.
+    Runs that differ in evaluation alone share a training; `places` has the place of each run's training in the pack.
+    `eval_sets` has what its family needs to evaluate each run, and `alive` says which have not diverged.
     """
 
-    def __init__(self, jobs: Sequence[Job], width: int):
+    def __init__(self, runs: Sequence[Run], width: int):
         """Compiles the training program and restores the last readable checkpoint that all runs have."""
-        config = jobs[0].config
-        self.experiment = experiment_of(config)
-        self.width, self.num_steps, self.record_steps = width, config.training.steps, config.record_steps
-        trainings = list(dict.fromkeys(training_part(job.config) for job in jobs))
-        slots = [trainings.index(training_part(job.config)) for job in jobs]
-        self.alive = [True] * len(jobs)
-        compiled = programs(static_shape(config), width)
+        config = runs[0].config
+        self.runs, self.width, self.alive = list(runs), width, [True] * len(runs)
+        self.num_steps, self.record_steps = config.training.steps, config.record_steps
+        trainings = list(dict.fromkeys(training_part(run.config) for run in runs))
+        self.places = [trainings.index(training_part(run.config)) for run in runs]
+        self.experiment, compiled = experiment_of(config), programs(static_shape(config), width)
         self.trainer = compiled.trainer
-        self.shared = shared_with(config, *(job.run for job in jobs))
+        self.shared = shared_with(config, *(run.directory for run in runs))
         self.model = self.experiment.make_model(config, self.shared)
-        self.members = self.trainer.laid(make_members(trainings, width), width)
-        self._laid_shared = self.trainer.laid(self.shared, 0)
-        self.step, state, self.damaged = self._restore([job.run for job in jobs], slots)
-        self.state = self.trainer.laid(state, width)
-        self.compile_seconds, self.run_seconds, self.chunk_steps = 0.0, 0.0, 1
+        self.hyperparameters = self.trainer.placed(batched_hyperparameters(trainings, width), width)
+        self._placed_shared = self.trainer.placed(self.shared, 0)
+        self.step, state, self.damaged = self._restore()
+        self.state = self.trainer.placed(state, width)
+        self.run_seconds, self.chunk_steps = 0.0, 1
         with ThreadPoolExecutor(1) as background:
-            compiling = background.submit(compiled.compile, self.state, self.members, self._laid_shared)
-            eval_sets = [self._eval_set(job.config) for job in jobs]
-        self.lanes = [Lane(*lane) for lane in zip(jobs, slots, eval_sets, strict=True)]
+            compiling = background.submit(compiled.compile, self.state, self.hyperparameters, self._placed_shared)
+            self.eval_sets = [self._eval_set(run.config) for run in runs]
         self._program, self.compile_seconds = compiling.result()
 
     def advance(self) -> tuple[np.ndarray, np.ndarray]:
@@ -153,12 +119,11 @@ class Pack:
         if not CHUNK_SECONDS / 2 < seconds * self.chunk_steps / (stop - start) < 1.5 * CHUNK_SECONDS:
             self.chunk_steps = max(1, min(int(CHUNK_SECONDS * (stop - start) / seconds), GROWTH * (stop - start)))
         self.step = stop
-        slots = [lane.slot for lane in self.lanes]
-        return losses[slots], diverged_at[slots]
+        return losses[self.places], diverged_at[self.places]
 
     def _run(self, state: TrainState, start: int, stop: int) -> tuple[TrainState, ChunkInfo]:
         """Runs the program from one step to another."""
-        state, info = self._program(state, self.members, self._laid_shared, np.int32(start), np.int32(stop))
+        state, info = self._program(state, self.hyperparameters, self._placed_shared, np.int32(start), np.int32(stop))
         return state, info
 
     def _eval_set(self, config: RunConfig) -> Any:
@@ -166,15 +131,14 @@ class Pack:
 
     def first_losses(self) -> np.ndarray:
         """Each run's loss on its first training batch, from a step that is discarded."""
-        copy = self.trainer.laid(jax.tree.map(np.asarray, self.state), self.width)
+        copy = self.trainer.placed(jax.tree.map(np.asarray, self.state), self.width)
         _, info = self._run(copy, 0, 1)
-        return np.asarray(info.loss)[[lane.slot for lane in self.lanes]]
+        return np.asarray(info.loss)[self.places]
 
     def record(self, index: int, train_loss: float) -> dict[str, Any]:
         """A record of a run's metrics."""
-        job, _, eval_set = self.lanes[index]
-        values = {"train_loss": train_loss, **self.experiment.eval_metrics(self.model, self.params(index), eval_set)}
-        family = family_of(job.config)
+        measured = self.experiment.eval_metrics(self.model, self.params(index), self.eval_sets[index])
+        values, family = {"train_loss": train_loss, **measured}, family_of(self.runs[index].config)
         drawn = {curve.field for panel in family.panels for curve in panel.curves}
         missing = sorted({"eval_loss", *drawn} - {*values})
         require(not missing, f"the family {family.name} draws {', '.join(missing)}, which it does not record")
@@ -182,28 +146,28 @@ class Pack:
 
     def params(self, index: int) -> Any:
         """A run's parameters as NumPy arrays."""
-        return lane(self.state.params, self.lanes[index].slot)
+        return run_of(self.state.params, self.places[index])
 
     def save(self, index: int) -> None:
         """Saves a run's state."""
         names, _ = _names(self.state)
-        job, slot, _ = self.lanes[index]
-        arrays = dict(zip(names, jax.tree.leaves(lane(self.state, slot)), strict=True))
-        checkpoint.save(job.run, self.step, arrays, {"step": self.step})
+        arrays = dict(zip(names, jax.tree.leaves(run_of(self.state, self.places[index])), strict=True))
+        checkpoint.save(self.runs[index].directory, self.step, arrays, {"step": self.step})
 
-    def _restore(self, runs: list[Path], slots: list[int]) -> tuple[int, TrainState, list[Path]]:
+    def _restore(self) -> tuple[int, TrainState, list[Path]]:
         """The last step of which all runs have a checkpoint, the state there, and checkpoints that were set aside.
 
         Runs that share a training use the first one's.
         """
-        state = self.trainer.init(self.members, self._laid_shared)
+        state = self.trainer.init(self.hyperparameters, self._placed_shared)
         names, treedef = _names(state)
-        like = dict(zip(names, jax.tree.leaves(lane(state, 0)), strict=True))
-        step, saved, damaged = checkpoint.restore_last(runs, like)
+        like = dict(zip(names, jax.tree.leaves(run_of(state, 0)), strict=True))
+        step, saved, damaged = checkpoint.restore_last([run.directory for run in self.runs], like)
         if not saved:
             return 0, state, damaged
-        lanes = [saved[slots.index(min(slot, max(slots)))] for slot in range(self.width)]
-        leaves = [jnp.stack([jnp.asarray(arrays[name]) for arrays in lanes]) for name in names]
+        last = max(self.places)  # those that pad the pack repeat it
+        padded = [saved[self.places.index(min(place, last))] for place in range(self.width)]
+        leaves = [jnp.stack([jnp.asarray(arrays[name]) for arrays in padded]) for name in names]
         return step, jax.tree.unflatten(treedef, leaves), damaged
 
     def _next_stop(self) -> int:

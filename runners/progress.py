@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Any, Protocol
+from typing import Any
 
 from tqdm import tqdm
 
 
-class Logger(Protocol):
-    """Receives a run's progress."""
+class Logger:
+    """Receives a run's progress; this one ignores it."""
 
     def line(self, text: str) -> None:
         """Logs a line of text."""
@@ -25,26 +25,24 @@ class Logger(Protocol):
         """Training has ended."""
 
 
-class NullLogger:
+class NullLogger(Logger):
     """Ignores everything."""
-
-    def line(self, text: str) -> None:
-        """Ignored."""
-
-    def start(self, step: int, num_steps: int) -> None:
-        """Ignored."""
-
-    def progress(self, step: int, loss: float, note: str = "") -> None:
-        """Ignored."""
-
-    def stop(self) -> None:
-        """Ignored."""
 
 
 NULL_LOGGER = NullLogger()
 
 
-class ConsoleLogger:
+class Meter:
+    """A progress display; this one shows nothing."""
+
+    def reach(self, step: int, note: str) -> None:
+        """Shows that a step is reached, with a note."""
+
+    def close(self) -> None:
+        """Ends the display."""
+
+
+class ConsoleLogger(Logger):
     """Prints lines to standard output and progress to standard error; if quiet, neither.
 
     As a context manager it closes the progress at its end, so that an error message starts on a new line.
@@ -52,7 +50,7 @@ class ConsoleLogger:
 
     def __init__(self, quiet: bool = False) -> None:
         self.quiet = quiet
-        self.meter: Meter = NoMeter()
+        self.meter = Meter()
 
     def __enter__(self) -> ConsoleLogger:
         return self
@@ -76,37 +74,17 @@ class ConsoleLogger:
     def stop(self) -> None:
         """Closes the display."""
         self.meter.close()
-        self.meter = NoMeter()
-
-
-class Meter(Protocol):
-    """A progress display."""
-
-    def reach(self, step: int, note: str) -> None:
-        """Shows that a step is reached, with a note."""
-
-    def close(self) -> None:
-        """Ends the display."""
+        self.meter = Meter()
 
 
 def meter(total: int, start: int = 0, quiet: bool = False) -> Meter:
     """A bar on a terminal, lines in a file or pipe, nothing if quiet or if standard error is closed."""
     if quiet or sys.stderr is None:
-        return NoMeter()
+        return Meter()
     return Bar(total, start) if sys.stderr.isatty() else Lines(total, start)
 
 
-class NoMeter:
-    """Shows nothing."""
-
-    def reach(self, step: int, note: str) -> None:
-        """Ignored."""
-
-    def close(self) -> None:
-        """Ignored."""
-
-
-class Lines:
+class Lines(Meter):
     """A line on standard error per tenth: `30 %  1500/5000 steps  549.2 step/s  6 s left  loss 0.2104`."""
 
     def __init__(self, total: int, start: int):
@@ -124,11 +102,8 @@ class Lines:
         words = [f"{100 * step // self.total} %", f"{step}/{self.total} steps", rate_text(rate), f"{left} left", note]
         print("  ".join(filter(None, words)), file=sys.stderr, flush=True)
 
-    def close(self) -> None:
-        """Ignored."""
 
-
-class Bar:
+class Bar(Meter):
     """A progress bar on standard error."""
 
     def __init__(self, total: int, start: int):

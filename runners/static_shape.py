@@ -1,16 +1,24 @@
-"""Decides which runs share a training or a program: fields that do not matter are set to one value."""
+"""A run to train, and which runs share a training or a program: fields that do not matter are set to one value."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from icl_lab.lab.configs.family import Values
 from icl_lab.lab.configs.registry import family_of
 from icl_lab.lab.configs.run import RunConfig
 
 IGNORED = {"preset": "", "eval_tasks": 2, "test_tasks": 2, "snapshots": False}  # no effect on any training
-LANE = {"data_seed": 0, "init_seed": 0, "training.lr": 1.0}  # may differ within a pack of any family
+BATCHED = {"data_seed": 0, "init_seed": 0, "training.lr": 1.0}  # may differ within a pack of any family
+
+
+class Run(NamedTuple):
+    """A run to train: its directory and its config."""
+
+    directory: Path
+    config: RunConfig
 
 
 def training_part(config: RunConfig) -> RunConfig:
@@ -20,7 +28,7 @@ def training_part(config: RunConfig) -> RunConfig:
 
 def static_shape(config: RunConfig) -> RunConfig:
     """The training part without what may differ within a pack: runs with equal shapes share a program."""
-    return with_values(training_part(config), {**LANE, **family_of(config).lane})
+    return with_values(training_part(config), {**BATCHED, **family_of(config).batched})
 
 
 def with_values(config: RunConfig, values: Values) -> RunConfig:

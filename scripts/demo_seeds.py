@@ -19,10 +19,9 @@ from icl_lab.lab.configs.presets import preset
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.lab.executors.signals import RESUME_HINT, catch_signals
 from icl_lab.lab.flag_types import COUNT, SEED
-from icl_lab.runners import persistence
+from icl_lab.runners import resume
 from icl_lab.runners.command import print_notices, report_divergence, report_stop
-from icl_lab.runners.locking import locked_runs
-from icl_lab.runners.persistence import Persistence
+from icl_lab.runners.resume import Persistence, locked_runs
 from icl_lab.src.checks import ConfigError
 from icl_lab.src.statistics import mean_and_interval
 from icl_lab.store import layout, rundir
@@ -53,7 +52,7 @@ def parser() -> cli.Parser:
     built.add_argument("--steps", type=COUNT, default=5000, help="training steps")
     built.add_argument("--out", type=out_folder, default="runs/demo_seeds", help="folder of the run directories")
     built.add_argument("--overwrite", action="store_true", help="retrain runs that exist")
-    persistence.add_flags(built)
+    resume.add_flags(built)
     cli.add_quiet(built)
     return built
 
@@ -68,7 +67,7 @@ def main(argv: list[str]) -> int:
     configs = [replace(default, data_seed=seed, init_seed=seed, training=training) for seed in flags.seeds]
     runs = [rundir.choose(c, str(flags.out / f"seed_{c.data_seed}"), flags.overwrite) for c in configs]
     pairs = list(zip(runs, configs, strict=True))
-    saving = persistence.from_flags(flags)
+    saving = resume.from_flags(flags)
     with locked_runs(pairs, flags.overwrite, WIDTH, saving.strict_resume, below=flags.out) as finished:
         if stopped_by := _train(pairs, flags.quiet, saving):
             return report_stop(runs, stopped_by)
@@ -82,12 +81,12 @@ def main(argv: list[str]) -> int:
 
 def _train(pairs: list[tuple[Path, RunConfig]], quiet: bool, saving: Persistence) -> int:
     """Trains the unfinished runs; returns the number of the signal that stopped it, or 0."""
+    from icl_lab.runners.loop import Run, run_pack  # imports JAX
     from icl_lab.runners.progress import ConsoleLogger
-    from icl_lab.runners.training import Job, run_pack  # imports JAX
 
     compile_cache.enable()
-    jobs = [Job(run, config) for run, config in pairs]
-    packs = [jobs[first : first + WIDTH] for first in range(0, len(jobs), WIDTH)]
+    runs = [Run(run, config) for run, config in pairs]
+    packs = [runs[first : first + WIDTH] for first in range(0, len(runs), WIDTH)]
     with ConsoleLogger(quiet) as logger, catch_signals(RESUME_HINT) as signals:
         ended = (run_pack(pack, logger, width=WIDTH, signals=signals, persistence=saving) for pack in packs)
         stopped = "stopped" in ended

@@ -103,7 +103,7 @@ class Conjecture(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """A learning rate over training. rate(lr, config, step) -> the learning rate of a step, from 0; `src.train`."""
+    """A learning rate over training. rate(lr, config, step) -> the learning rate of a step, from 0; `src.optimizer`."""
 
     rate: Function | None = None
 

@@ -13,7 +13,7 @@ import numpy as np
 from icl_lab.lab import cli
 from icl_lab.lab.executors.task import Executor
 from icl_lab.plots import style
-from icl_lab.runners.training import device_text
+from icl_lab.runners.loop import device_text
 from icl_lab.src import intervals
 from icl_lab.src.registries import CONJECTURES
 from icl_lab.src.registry import LOADED, Plugin

@@ -19,7 +19,7 @@ from icl_lab.lab.executors.here import in_this_process
 from icl_lab.lab.executors.processes import in_processes
 from icl_lab.lab.executors.signals import RESUME_HINT, exit_when_stopped
 from icl_lab.lab.executors.task import Context, Executor, Outcome, Task
-from icl_lab.runners.training import device_text
+from icl_lab.runners.loop import device_text
 from icl_lab.store.readers import StoreError
 from icl_lab.studies.claim import Claim, Measurement
 from icl_lab.studies.curve_rows import Row

@@ -21,11 +21,10 @@ from icl_lab.lab.executors.signals import RESUME_HINT, Signals, catch_signals
 from icl_lab.lab.executors.task import Executor
 from icl_lab.lab.executors.worker import available_cores
 from icl_lab.lab.flag_types import Whole
-from icl_lab.runners import persistence
+from icl_lab.runners import resume
 from icl_lab.runners.command import print_notices, resume_command
 from icl_lab.runners.flags import preset_for_depth
-from icl_lab.runners.locking import print_kept_files
-from icl_lab.runners.persistence import Persistence
+from icl_lab.runners.resume import Persistence, print_kept_files
 from icl_lab.src.checks import ConfigError
 from icl_lab.src.registries import FAMILIES
 from icl_lab.store import checkpoint, layout, rundir
@@ -94,7 +93,7 @@ def add_execution_flags(built: cli.Parser, out: str | None, runs_dir: str | None
     built.add_argument("--dry_run", action="store_true", help="print what would be done")
     built.add_argument("--overwrite", action="store_true", help="retrain all cells of the plan")
     add_table_flags(built)
-    persistence.add_flags(built)
+    resume.add_flags(built)
     cli.add_quiet(built)
 
 
@@ -113,7 +112,7 @@ def execution(flags: argparse.Namespace) -> Execution:
     width = choice.default_width(executor, resources) if flags.width is None else flags.width
     names = ("out", "shard", "dry_run", "overwrite", "quiet", "append", "replace_table")
     values: dict[str, Any] = {name: getattr(flags, name) for name in names}
-    kept = persistence.from_flags(flags)
+    kept = resume.from_flags(flags)
     values |= {"executor": executor, "width": width, "persistence": kept, "resources": resources}
     return Execution(folder=flags.runs_dir, **values)
 

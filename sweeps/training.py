@@ -6,23 +6,21 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from icl_lab.lab import compile_cache
 from icl_lab.lab.configs.registry import from_dict
 from icl_lab.lab.configs.run import to_dict
 from icl_lab.lab.executors.signals import Signals
 from icl_lab.lab.executors.task import Context, Outcome, Report, Task
-from icl_lab.runners.locking import restore_threads
-from icl_lab.runners.persistence import DEFAULT_PERSISTENCE, Persistence
+from icl_lab.runners.progress import Logger
+from icl_lab.runners.resume import DEFAULT_PERSISTENCE, Persistence, restore_threads
+from icl_lab.runners.static_shape import Run
 from icl_lab.store import provenance, rundir
 from icl_lab.store.lock import in_use, locked
 from icl_lab.store.readers import StoreError
 from icl_lab.sweeps.plan import Pack, cell_of
 from icl_lab.sweeps.status import statuses
-
-if TYPE_CHECKING:
-    from icl_lab.runners.training import Job
 
 LOCK_TIMEOUT = 10.0  # seconds to wait for a cell's lock: the workers of a killed sweep take a moment to end
 
@@ -75,14 +73,11 @@ def _mark_failed(run: Path, reason: str) -> None:
                 rundir.mark_failed(run, reason)
 
 
-class StepReporter:
+class StepReporter(Logger):
     """A logger that reports the training steps made in all trainings of a pack."""
 
     def __init__(self, report: Report, trainings: int):
         self.report, self.trainings, self.step = report, trainings, 0
-
-    def line(self, text: str) -> None:
-        """Ignored."""
 
     def start(self, step: int, num_steps: int) -> None:
         """Steps made by an earlier process count too."""
@@ -94,9 +89,6 @@ class StepReporter:
         self.report((step - self.step) * self.trainings)
         self.step = step
 
-    def stop(self) -> None:
-        """Ignored."""
-
 
 def train(
     folder: Path,
@@ -107,17 +99,17 @@ def train(
     persistence: Persistence = DEFAULT_PERSISTENCE,
 ) -> PackResult:
     """Trains a pack's cells below `folder`. An error ends its cell, not the sweep; meta.json has the traceback."""
-    from icl_lab.runners.training import Job, Wanted, run_pack  # imports JAX
+    from icl_lab.runners.loop import Wanted, run_pack  # imports JAX
 
     errors: dict[str, str] = {}
     with ExitStack() as locks:
         ready = []
         for cell in pack.cells:
-            job = Job(folder / cell.name, cell.config)
+            run = Run(folder / cell.name, cell.config)
             try:
-                locks.enter_context(locked(job.run, timeout=LOCK_TIMEOUT, below=folder))
-                _check_cell(job, width, persistence.strict_resume)
-                ready.append(job)
+                locks.enter_context(locked(run.directory, timeout=LOCK_TIMEOUT, below=folder))
+                _check_cell(run, width, persistence.strict_resume)
+                ready.append(run)
             except Exception as error:
                 errors[cell.name] = _message(error)
         wanted, logger = Wanted(figures=False, table=True), StepReporter(report, pack.trainings)
@@ -129,19 +121,19 @@ def train(
     return PackResult(pack, errors, stopped)
 
 
-def _run(jobs: Sequence[Job], training: Callable[[Sequence[Job]], str], errors: dict[str, str]) -> bool:
-    """Trains jobs together; returns whether a signal stopped them.
+def _run(runs: Sequence[Run], training: Callable[[Sequence[Run]], str], errors: dict[str, str]) -> bool:
+    """Trains runs together; returns whether a signal stopped them.
 
-    After an error each half is trained by itself, until the failing job is found.
+    After an error each half is trained by itself, until the failing run is found.
     """
     try:
-        return training(jobs) == "stopped"
+        return training(runs) == "stopped"
     except Exception as error:
-        if len(jobs) == 1:
-            errors[jobs[0].run.name] = _message(error)
+        if len(runs) == 1:
+            errors[runs[0].directory.name] = _message(error)
             return False
-    half = len(jobs) // 2
-    stopped = [_run(part, training, errors) for part in (jobs[:half], jobs[half:])]
+    half = len(runs) // 2
+    stopped = [_run(part, training, errors) for part in (runs[:half], runs[half:])]
     return any(stopped)  # the second half always runs, to set its status
 
 
@@ -151,11 +143,11 @@ def _message(error: Exception) -> str:
     return str(error) if isinstance(error, StoreError) else f"{type(error).__name__}: {error}"
 
 
-def _check_cell(job: Job, width: int, strict: bool) -> None:
+def _check_cell(run: Run, width: int, strict: bool) -> None:
     """`StoreError` if a cell's directory cannot be used; if strict, also if the conditions have changed."""
-    from icl_lab.runners.training import device_text
+    from icl_lab.runners.loop import device_text
 
-    rundir.choose(job.config, str(job.run), overwrite=False)
-    restore_threads(job.run, width)
+    rundir.choose(run.config, str(run.directory), overwrite=False)
+    restore_threads(run.directory, width)
     if strict:
-        provenance.check_conditions(job.run, provenance.current_conditions(width, device_text()))
+        provenance.check_conditions(run.directory, provenance.current_conditions(width, device_text()))

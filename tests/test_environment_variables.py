@@ -100,7 +100,7 @@ def test_every_door_refuses_a_variable(command: str) -> None:
 def test_a_training_from_python_is_refused_too(tmp_path: Path) -> None:
     script = (
         "from pathlib import Path; from icl_lab.families.regression.config import RegressionConfig\n"
-        "from icl_lab.runners.training import run_one\n"
+        "from icl_lab.runners.loop import run_one\n"
         f"run_one(RegressionConfig(), Path({str(tmp_path / 'run')!r}))"
     )
     done = python("-c", script, JAX_DISABLE_JIT="1")

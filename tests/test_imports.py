@@ -182,7 +182,7 @@ def plant(root: Path, file: str, text: str) -> list[str]:
 def test_planted_violations_are_found(tmp_path: Path) -> None:
     planted = {
         "src/a.py": "from icl_lab.store import load",
-        "baselines/b.py": "def late():\n    from icl_lab.runners import training",
+        "baselines/b.py": "def late():\n    from icl_lab.runners import loop",
         "store/c.py": "from ..analysis import trained",
         "plots/d.py": "import jax.numpy as jnp",
         "plots/e.py": "from icl_lab.baselines import gd_step",
@@ -209,7 +209,7 @@ def test_what_is_allowed_is_not_found(tmp_path: Path) -> None:
         "families/small/task.py": "import jax\nfrom icl_lab.src.context import x\nfrom icl_lab.store.params import y",
         "src/d.py": "from icl_lab.src.config import DataConfig\nfrom .config import x",
         "eval_order.py": "from icl_lab.sweeps import command",
-        "icl_lab/__init__.py": "def train():\n    from icl_lab.runners import training",
+        "icl_lab/__init__.py": "def train():\n    from icl_lab.runners import loop",
     }.items():
         assert plant(tmp_path, file, text) == [], file
 

@@ -57,7 +57,7 @@ class Estimator:
         )
         self.null_loss = float(jnp.mean(_null_losses(self.model, self.tasks)))
         self.batches = _batches(config, settings.batch_size) if settings.data == "fresh" else None
-        self.lane = dict(experiment_of(config).lane(config)) if settings.data == "fresh" else {}
+        self.batched = dict(experiment_of(config).batched(config)) if settings.data == "fresh" else {}
 
     def __call__(self, step: int, params: Params) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """The row of a step, and the traces of its chains: excess and distance [C, T], fixed_loss, acceptance [C, K].
@@ -70,7 +70,7 @@ class Estimator:
         if settings.gamma == 0:
             require_no_flat_direction(self.model, params, first(self.tasks, CURVATURE_TASKS), mask)
         sizes = map(np.float32, (settings.eps, settings.nbeta, settings.gamma))
-        fixed = self._keys(step), params, mask, self.tasks, self.lane, self.shared
+        fixed = self._keys(step), params, mask, self.tasks, self.batched, self.shared
         drawn = _chains(self.model, settings.program, self.batches, *fixed, *sizes)
         traces = {name: np.asarray(values, np.float64) for name, values in drawn._asdict().items()}
         weights = np.asarray(ravel_pytree(params)[0])
@@ -137,8 +137,8 @@ def fixed_tasks(config: Any, count: int, shared: Shared) -> Batch:
     experiment = experiment_of(config)
     if (training_set := experiment.training_set(config)) is not None:
         return training_set
-    batch_fn, lane = _batches(config, count), experiment.lane(config)
-    batch: Batch = jax.jit(batch_fn)(task_key(config, Purpose.LLC_TASKS), np.int32(0), lane, shared)
+    batch_fn, batched = _batches(config, count), experiment.batched(config)
+    batch: Batch = jax.jit(batch_fn)(task_key(config, Purpose.LLC_TASKS), np.int32(0), batched, shared)
     return batch
 
 
@@ -197,7 +197,7 @@ def _chains(
     params: Params,
     mask: Params | None,
     tasks: Batch,
-    lane: Mapping[str, Array],
+    batched: Mapping[str, Array],
     shared: Shared,
     eps: Array,
     nbeta: Array,
@@ -205,7 +205,7 @@ def _chains(
 ) -> sgld.Draws:
     losses, centre = sgld.flat(model, params)
     if batches is not None:
-        source = sgld.fresh_tasks(losses, centre, lambda key: batches(key, jnp.int32(0), lane, shared))
+        source = sgld.fresh_tasks(losses, centre, lambda key: batches(key, jnp.int32(0), batched, shared))
     elif settings.data == "full":
         source = sgld.all_tasks(losses, centre, tasks)
     else:

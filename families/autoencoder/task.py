@@ -104,7 +104,7 @@ def decoded(output: Array, pad: int) -> Array:
 def batches(config: AutoencoderConfig) -> BatchFn:
     """The batch function of a run's training: draws of the training pool, each language with the same chance."""
 
-    def batch_fn(key: Array, step: Array, lane: Mapping[str, Array], shared: Shared) -> StringBatch:
+    def batch_fn(key: Array, step: Array, batched: Mapping[str, Array], shared: Shared) -> StringBatch:
         drawn = draw(jax.random.fold_in(key, step), shared, config.negative_share, config.training.batch_size)
         return StringBatch(drawn)
 

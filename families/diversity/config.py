@@ -305,7 +305,7 @@ FAMILY = Family(
     },
     follows={"data.noise_std": "", "data.num_pairs": ""},
     complete=complete,
-    lane={"data.num_tasks": math.inf},
+    batched={"data.num_tasks": math.inf},
     cell_words=cell_words,
     criteria=(Criterion("gain from the context over that of the exact predictor", gain, IN_CONTEXT, at_least=True),),
     task_seconds=lambda config: step_cost.of_layers(

@@ -59,14 +59,14 @@ def make_model(config: DiversityConfig, shared: Shared = NO_ARRAYS) -> Model:
 def batches(config: DiversityConfig) -> BatchFn:
     """The batch function of a run's training. The pool, and how many of its tasks count, may differ within a pack."""
 
-    def batch_fn(key: Array, step: Array, lane: Mapping[str, Array], shared: Shared) -> Batch:
+    def batch_fn(key: Array, step: Array, batched: Mapping[str, Array], shared: Shared) -> Batch:
         size, step_key = config.training.batch_size, jax.random.fold_in(key, step)
-        return sample_sequences(step_key, lane["pool"], config.data, size, lane["num_tasks"])[0]
+        return sample_sequences(step_key, batched["pool"], config.data, size, batched["num_tasks"])[0]
 
     return batch_fn
 
 
-def lane(config: DiversityConfig) -> dict[str, Any]:
+def batched(config: DiversityConfig) -> dict[str, Any]:
     """The number of tasks in the pool, and the pool's key."""
     return {"num_tasks": traced_size(config.data.num_tasks), "pool": _pool_key(np.uint32(config.data_seed))}
 
@@ -275,6 +275,6 @@ EXPERIMENT = Experiment(
     make_eval_set=make_eval_sets,
     eval_batch=lambda eval_sets: eval_sets.id.batch,
     eval_metrics=eval_metrics,
-    lane=lane,
+    batched=batched,
     undefined=nothing_to_infer,
 )

@@ -76,7 +76,7 @@ def batches(config: LanguagesConfig) -> BatchFn:
     """The batch function of a run's training: draws of the pool, which is shared."""
     data, size = config.data, config.training.batch_size
 
-    def batch_fn(key: Array, step: Array, lane: Mapping[str, Array], shared: Shared) -> Batch:
+    def batch_fn(key: Array, step: Array, batched: Mapping[str, Array], shared: Shared) -> Batch:
         step_key = jax.random.fold_in(key, step)
         drawn = draw(step_key, shared["positives"], shared["negatives"], size, data.num_pairs, data.positive_share)
         return coded(drawn, jnp.asarray(shared["codes"]))

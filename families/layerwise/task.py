@@ -41,7 +41,7 @@ def make_model(config: LayerwiseConfig, shared: Shared = NO_ARRAYS) -> Model:
 def batches(config: LayerwiseConfig) -> BatchFn:
     """The batch function of a run's training tasks."""
 
-    def batch_fn(key: Array, step: Array, lane: Mapping[str, Array], shared: Shared) -> Batch:
+    def batch_fn(key: Array, step: Array, batched: Mapping[str, Array], shared: Shared) -> Batch:
         return sample_batch(jax.random.fold_in(key, step), config.data, config.training.batch_size)
 
     return batch_fn

@@ -49,14 +49,14 @@ def make_model(config: RegressionConfig, shared: Shared = NO_ARRAYS) -> Model:
 def batches(config: RegressionConfig) -> BatchFn:
     """The batch function of a run's training contexts. Noise rate and strength may differ within a pack."""
 
-    def batch_fn(key: Array, step: Array, lane: Mapping[str, Array], shared: Shared) -> Batch:
+    def batch_fn(key: Array, step: Array, batched: Mapping[str, Array], shared: Shared) -> Batch:
         size, step_key = config.training.batch_size, jax.random.fold_in(key, step)
-        return draw_context(step_key, config.data, config.train, size, lane["noise_p"], lane["noise_sigma"]).batch
+        return draw_context(step_key, config.data, config.train, size, batched["noise_p"], batched["noise_sigma"]).batch
 
     return batch_fn
 
 
-def lane(config: RegressionConfig) -> dict[str, np.float32]:
+def batched(config: RegressionConfig) -> dict[str, np.float32]:
     """Rate and strength of the training noise."""
     return {"noise_p": np.float32(config.train.noise_p), "noise_sigma": np.float32(config.train.noise_sigma)}
 
@@ -228,7 +228,7 @@ EXPERIMENT = Experiment(
     make_eval_set=make_eval_set,
     eval_batch=lambda eval_set: eval_set.context.batch,
     eval_metrics=eval_metrics,
-    lane=lane,
+    batched=batched,
     references=references,
     undefined=nothing_to_tell,
 )

@@ -33,7 +33,7 @@ def make_model(config: SineConfig, shared: Shared = NO_ARRAYS) -> Model:
 def batches(config: SineConfig) -> BatchFn:
     """The batch function of a run's training. Sines are neither corrupted nor ordered."""
 
-    def batch_fn(key: Array, step: Array, lane: Mapping[str, Array], shared: Shared) -> Batch:
+    def batch_fn(key: Array, step: Array, batched: Mapping[str, Array], shared: Shared) -> Batch:
         return sample_sines(jax.random.fold_in(key, step), config.data, config.training.batch_size)
 
     return batch_fn

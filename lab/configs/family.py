@@ -121,10 +121,10 @@ class Family:
     ("" for the value it takes); `complete` gives them one from the others. without_meaning(config): fields that
     `--config.help` leaves out, because with the config's other values only their default is valid.
     lists: flags whose value is a list of words; in a sweep all points share it.
-    training_ignores: fields, or sections, that training does not depend on, and lane: fields that may differ within a
-    pack, each with the value that stands for all.
+    training_ignores: fields, or sections, that training does not depend on, and batched: fields that may differ within
+    a pack, each with the value that stands for all.
     canonical: the config that represents all equivalent configs. cell_words: the words that distinguish a cell of a
-    sweep. Neither reads seeds, and training_ignores and lane do not name them.
+    sweep. Neither reads seeds, and training_ignores and batched do not name them.
     switches: flag -> (model -> the model it is trained in place of, the flag's text).
     batch: the type of the evaluation batch; batch_shapes, batch_types: of its arrays (float32 where not given).
     criteria: when a run has trained: all of them hold. analyses: those that are of it.
@@ -154,7 +154,7 @@ class Family:
     complete: Callable[[dict[str, Any]], dict[str, Any]] = dict
     without_meaning: Callable[[Any], Sequence[str]] = lambda config: ()
     training_ignores: Values = field(default_factory=dict)
-    lane: Values = field(default_factory=dict)
+    batched: Values = field(default_factory=dict)
     canonical: Callable[[Any], Any] = lambda config: config
     cell_words: Callable[[Any], list[str]] = lambda config: []
     criteria: tuple[Criterion, ...] = ()

@@ -11,8 +11,9 @@ from icl_lab.src.batch import Batch
 from icl_lab.src.config import ModelConfig, TrainConfig
 from icl_lab.src.data import labels, query_labels, sample_batch
 from icl_lab.src.data_config import DataConfig
+from icl_lab.src.optimizer import make_optimizer
 from icl_lab.src.prng import key
-from icl_lab.src.train import TrainState, make_optimizer, updated
+from icl_lab.src.train import TrainState, updated
 
 
 def run_config(model: ModelConfig, dim: int = 20, pairs: int = 20) -> RegressionConfig:

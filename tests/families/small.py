@@ -25,19 +25,19 @@ import jax
 from icl_lab.lab import plugins
 plugins.load(sys.argv[3])
 from icl_lab.lab.configs.dependencies import with_dependencies
-from icl_lab.runners.training import Job, Pack, run_pack
+from icl_lab.runners.loop import Pack, Run, run_pack
 from icl_lab.runners.static_shape import with_values
 from icl_lab.store import rundir
 from icl_lab.runners.progress import NULL_LOGGER
 
 base, folder = rundir.read_config(Path(sys.argv[1])), Path(sys.argv[2])
 configs = [with_dependencies(with_values(base, values)) for values in json.loads(sys.argv[4])]
-together = [Job(folder / f"together_{index}", config) for index, config in enumerate(configs)]
-alone = [[Job(folder / f"alone_{index}", config)] for index, config in enumerate(configs)]
-for jobs in (together, *alone):
-    for job in jobs:
-        job.run.mkdir()
-    assert run_pack(jobs, NULL_LOGGER, width=len(configs)) == "done"
+together = [Run(folder / f"together_{index}", config) for index, config in enumerate(configs)]
+alone = [[Run(folder / f"alone_{index}", config)] for index, config in enumerate(configs)]
+for runs in (together, *alone):
+    for run in runs:
+        run.directory.mkdir()
+    assert run_pack(runs, NULL_LOGGER, width=len(configs)) == "done"
 pack = Pack(together, len(configs))
 print(json.dumps({"shared": {name: array.shape for name, array in pack.shared.items()},
                   "state": [leaf.shape for leaf in jax.tree.leaves(pack.state)],

@@ -18,7 +18,7 @@ from icl_lab.families.diversity.task import (
     pool_sequences,
     root_sequences,
 )
-from icl_lab.runners.pack import make_members
+from icl_lab.runners.pack import batched_hyperparameters
 from icl_lab.src.config import TrainConfig
 from icl_lab.src.data_config import PoolData
 
@@ -50,9 +50,9 @@ def of(num_tasks, **parts):
 
 
 def training_sequences(config, step):
-    """A training batch, with the keys and the lane values that the engine gives to the run."""
-    member = jax.tree.map(lambda leaf: leaf[0], make_members([config], 1))
-    return draw(member.data_key, step, member.lane, {})
+    """A training batch, with the keys and the batched hyperparameters that the engine gives to the run."""
+    run = jax.tree.map(lambda leaf: leaf[0], batched_hyperparameters([config], 1))
+    return draw(run.data_key, step, run.batched, {})
 
 
 def sets_of_sequences(config):

@@ -57,8 +57,8 @@ def test_the_control_is_another_model_than_the_one_it_controls() -> None:
 def test_batches_have_the_shapes_that_the_family_says_its_evaluation_batch_has(family: str) -> None:
     config = config_of(family)
     experiment = experiment_of(config)
-    lane, shared = experiment.lane(config), shared_of(config)
-    drawn = jax.eval_shape(lambda: experiment.batches(config)(key(0), np.int32(0), lane, shared))
+    batched, shared = experiment.batched(config), shared_of(config)
+    drawn = jax.eval_shape(lambda: experiment.batches(config)(key(0), np.int32(0), batched, shared))
     expected = FAMILIES[family].batch_shapes(replace(config, eval_tasks=6))
     assert {name: part.shape for name, part in drawn._asdict().items()} == dict(expected)
 
@@ -67,9 +67,9 @@ def test_what_there_is_to_train_on_is_the_first_batch_of_a_full_batch_run() -> N
     config = config_of("regression")
     assert first_batch(config) is None
     full = replace(config, training=replace(config.training, full_batch=True))
-    experiment, lane = experiment_of(full), experiment_of(full).lane(full)
+    experiment, batched = experiment_of(full), experiment_of(full).batched(full)
     data_key = jax.random.fold_in(key(full.data_seed), int(Purpose.TRAIN))
-    drawn = experiment.batches(full)(data_key, np.int32(0), lane, {})
+    drawn = experiment.batches(full)(data_key, np.int32(0), batched, {})
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), first_batch(full), drawn)
 
 
@@ -84,7 +84,7 @@ def test_a_batch_in_parts_has_the_gradient_of_the_parts_together(family: str) ->
     weights, key = model.init(jax.random.key(0)), task_key(config, Purpose.TRAIN)
 
     def of_part(own: jax.Array) -> tuple[jax.Array, object]:
-        batch = draw(own, np.int32(0), experiment.lane(config), shared)
+        batch = draw(own, np.int32(0), experiment.batched(config), shared)
         return jax.value_and_grad(model.loss)(weights, batch)
 
     loss, gradient = jax.jit(lambda: mean_over_parts(of_part, key, 4))()

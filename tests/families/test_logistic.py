@@ -138,7 +138,7 @@ def test_what_it_says_at_the_end_is_its_own(run: Path, workshop: Workshop) -> No
 
 @pytest.mark.slow
 def test_members_of_a_pack_have_the_bits_of_training_alone(run: Path, workshop: Workshop, tmp_path: Path) -> None:
-    """They differ in seeds and, two of one seed, in the scale of the weights: a value of a lane."""
+    """They differ in seeds and, two of one seed, in the scale of the weights: a batched hyperparameter."""
     values = [{"data_seed": 0, "data.weight_scale": 1.0}, {"data_seed": 0, "data.weight_scale": 4.0}]
     values += [{"data_seed": 1, "init_seed": 1, "data.weight_scale": 2.0, "training.lr": 0.01}]
     done = workshop.python("-c", PACK, run, tmp_path, LOGISTIC, json.dumps(values))

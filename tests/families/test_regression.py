@@ -7,10 +7,10 @@ import pytest
 from icl_lab.families.experiment import task_key
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.regression.task import (
+    batched,
     batches,
     corrupted_step_size_batch,
     evaluation_context,
-    lane,
     make_test_batch,
     step_size_batch,
 )
@@ -31,8 +31,8 @@ CONFIG = RegressionConfig(
 
 
 def training_batches(config):
-    """The batch of a key and a step, with the lane values that the engine gives to the run."""
-    return lambda data_key, step: batches(config)(data_key, step, lane(config), {})
+    """The batch of a key and a step, with the batched hyperparameters that the engine gives to the run."""
+    return lambda data_key, step: batches(config)(data_key, step, batched(config), {})
 
 
 def sets_of_tasks(config):
@@ -104,10 +104,10 @@ def test_every_set_of_tasks_follows_its_own_settings():
 def test_lane_values_stand_in_for_the_settings():
     """What differs within a pack reaches the batch as an argument, with the same bits as from the settings."""
     pack = replace(CONFIG, train=replace(NOISE, noise_p=0.0, noise_sigma=0.0))
-    by_lane = batches(pack)(key(1), 3, lane(CONFIG), {})
-    for a, b in zip(by_lane, training_batches(CONFIG)(key(1), 3), strict=True):
+    together = batches(pack)(key(1), 3, batched(CONFIG), {})
+    for a, b in zip(together, training_batches(CONFIG)(key(1), 3), strict=True):
         np.testing.assert_array_equal(a, b)
-    assert not np.array_equal(by_lane.y, training_batches(pack)(key(1), 3).y)
+    assert not np.array_equal(together.y, training_batches(pack)(key(1), 3).y)
 
 
 def test_step_sizes_are_searched_on_clean_tasks():

@@ -167,7 +167,7 @@ def test_killed_it_ends_with_the_same_bytes(boosted: Path, reader: Path, worksho
 
 @pytest.mark.slow
 def test_a_pack_holds_the_shared_arrays_once(boosted: Path, workshop: Workshop, tmp_path: Path, reader: Path) -> None:
-    """Three seeds on one base: their states have an axis of lanes and the shared arrays none. Bits are those alone."""
+    """Three seeds on one base: their states have an axis of runs and the shared arrays none. Bits are those alone."""
     copied(reader, tmp_path / "reader")
     values = [{"data_seed": seed, "init_seed": seed} for seed in range(3)]
     done = workshop.python("-c", PACK, boosted, tmp_path, TOKENS, json.dumps(values))

@@ -1,6 +1,6 @@
 """Several devices train what one trains, to rounding: runs, packs, and runs that change devices on their way.
 
-The devices are virtual ones of the CPU. A run's batches are divided among them, and a pack's lanes.
+The devices are virtual ones of the CPU. A run's batches are divided among them, and a pack's runs.
 """
 
 import json
@@ -24,7 +24,8 @@ from dataclasses import replace
 from pathlib import Path
 import jax, numpy as np
 sys.path.insert(0, ".")
-from icl_lab.runners.pack import Job, Pack
+from icl_lab.runners.loop import Run
+from icl_lab.runners.pack import Pack
 from icl_lab.src.precision import use_highest_precision
 from tests.families.test_experiment import config_of
 
@@ -35,13 +36,13 @@ base = config_of(family)
 training = replace(base.training, batch_size=8, steps=int(sys.argv[4]), lr=1e-3)
 base = replace(base, training=training, eval_tasks=8, test_tasks=8)
 for name, count in (("alone", 1), ("together", int(sys.argv[5]))):
-    jobs = [Job(out / f"{name}{seed}", replace(base, init_seed=seed)) for seed in range(count)]
-    pack = Pack(jobs, count)
+    runs = [Run(out / f"{name}{seed}", replace(base, init_seed=seed)) for seed in range(count)]
+    pack = Pack(runs, count)
     print(name, "all-reduce" in pack._program.as_text())
     while pack.step < pack.num_steps:
         losses, _ = pack.advance()
     assert np.isfinite(losses).all()
-    leaves = [leaf for lane in range(count) for leaf in jax.tree.leaves(pack.params(lane))]
+    leaves = [leaf for place in range(count) for leaf in jax.tree.leaves(pack.params(place))]
     np.savez(out / f"{name}_{devices}.npz", *leaves)
 """
 
@@ -49,7 +50,7 @@ for name, count in (("alone", 1), ("together", int(sys.argv[5]))):
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FIRST)
 def test_a_family_trains_on_four_devices_as_on_one(family: str, workshop: Workshop, tmp_path: Path) -> None:
-    """Alone a run's tasks are divided, and gradients summed. In a pack each device has a lane, and waits for nobody."""
+    """Alone a run's tasks are divided, and gradients summed. In a pack each device has a run, and waits for nobody."""
     for devices in (1, DEVICES):
         flags = f"--xla_force_host_platform_device_count={devices}"
         done = workshop.python("-c", TRAIN, family, devices, tmp_path, STEPS, WIDTH, XLA_FLAGS=flags)

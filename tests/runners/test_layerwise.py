@@ -12,8 +12,8 @@ from icl_lab import store
 from icl_lab.analysis.command import OF_ANY_FAMILY
 from icl_lab.analysis.loaded_run import load_run
 from icl_lab.analysis.measures.layerwise import layerwise
+from icl_lab.runners.loop import Run, run_pack
 from icl_lab.runners.progress import NullLogger
-from icl_lab.runners.training import Job, run_pack
 from icl_lab.store import layout
 from icl_lab.sweeps.collect import collect
 from icl_lab.sweeps.grid import Grid
@@ -194,7 +194,7 @@ def test_a_sweep_has_cells_of_the_depth_curve_and_rows_with_their_losses(tmp_pat
     softmax = sizes | {"eval_tasks": 8, "d_model": 8, "key_size": 8, "mlp_width": 8, "num_layers": 2}
     rows = plan([Grid(("lsa",), {}, (0,), {**sizes, "eval_tasks": 8}), Grid(("softmax",), {}, (0,), softmax)])
     for cell in cells(rows):
-        assert run_pack([Job(tmp_path / cell.name, cell.config)], NullLogger()) == "done"
+        assert run_pack([Run(tmp_path / cell.name, cell.config)], NullLogger()) == "done"
     for row, layers in zip(collect(rows, tmp_path, tmp_path / "results.csv"), (50, 2), strict=True):
         found = read(tmp_path / row["exp"] / layout.SUMMARY)["layerwise"]
         last = found["mse"][layers - 1]

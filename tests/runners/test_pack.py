@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from icl_lab.families.regression.config import RegressionConfig
-from icl_lab.runners.pack import by_checkpoint, programs
+from icl_lab.runners.loop import Run, run_pack
+from icl_lab.runners.pack import programs
 from icl_lab.runners.progress import NullLogger
+from icl_lab.runners.resume import by_checkpoint
 from icl_lab.runners.static_shape import static_shape
-from icl_lab.runners.training import Job, run_pack
 from icl_lab.src.config import ContextConfig
 from icl_lab.store import checkpoint, layout, rundir
 from icl_lab.store.params import read_params
@@ -26,25 +27,25 @@ TRAIN = f"""
 import sys
 from dataclasses import replace
 from pathlib import Path
-from icl_lab.runners import training
-from icl_lab.runners.persistence import Persistence
+from icl_lab.runners import loop
+from icl_lab.runners.resume import Persistence
 from icl_lab.store import rundir
 from icl_lab.runners.progress import ConsoleLogger
 
-class Watched(training.Pack):
+class Watched(loop.Pack):
     def advance(self):
-        print("lanes", len(self.lanes), "of", *self.members.lr.shape)
+        print("runs", len(self.runs), "of", *self.hyperparameters.lr.shape)
         return super().advance()
 
-training.Pack = Watched
+loop.Pack = Watched
 
-def job(run, seed, lr):
+def made(name, seed, lr):
     config = rundir.read_config(Path(sys.argv[1]))
-    return training.Job(Path(sys.argv[2]) / run, replace(config, data_seed=seed, init_seed=seed,
+    return loop.Run(Path(sys.argv[2]) / name, replace(config, data_seed=seed, init_seed=seed,
                                                 training=replace(config.training, lr=lr)))
 
-jobs = [job(f"seed_{{seed}}", seed, 1e-3) for seed in {SEEDS}]
-print(training.run_pack([*jobs, job("wild", 0, 1e9)], ConsoleLogger(), width={WIDTH},
+runs = [made(f"seed_{{seed}}", seed, 1e-3) for seed in {SEEDS}]
+print(loop.run_pack([*runs, made("wild", 0, 1e9)], ConsoleLogger(), width={WIDTH},
                       persistence=Persistence(checkpoint_seconds=0)))
 """
 
@@ -137,8 +138,8 @@ def test_only_the_lost_run_is_trained_again(packs: Packs) -> None:
 
 def test_a_pack_is_padded_to_its_width(packs: Packs) -> None:
     """Bits depend on the width, so a run that trains without its companions trains at their width all the same."""
-    for said, lanes in ((packs.said, WIDTH), (packs.said_again, 1)):
-        assert {line for line in said.splitlines() if line.startswith("lanes")} == {f"lanes {lanes} of {WIDTH}"}
+    for said, count in ((packs.said, WIDTH), (packs.said_again, 1)):
+        assert {line for line in said.splitlines() if line.startswith("runs")} == {f"runs {count} of {WIDTH}"}
 
 
 def test_a_run_in_a_pack_is_the_run_alone(packs: Packs, lsa1_run: Path) -> None:
@@ -153,9 +154,9 @@ def test_a_run_in_a_pack_is_the_run_alone(packs: Packs, lsa1_run: Path) -> None:
 
 
 def test_a_pack_is_not_wider_than_it_is(tmp_path: Path) -> None:
-    jobs = [Job(tmp_path / str(seed), RegressionConfig(data_seed=seed)) for seed in range(3)]
+    runs = [Run(tmp_path / str(seed), RegressionConfig(data_seed=seed)) for seed in range(3)]
     with pytest.raises(ValueError, match="at most 2 trainings"):
-        run_pack(jobs, NullLogger(), width=2)
+        run_pack(runs, NullLogger(), width=2)
     assert not any(tmp_path.iterdir())
 
 
@@ -188,7 +189,7 @@ def test_runs_that_differ_in_values_alone_train_together(name: str) -> None:
 @pytest.mark.parametrize("name", APART)
 def test_runs_of_different_programs_do_not(name: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="of one static shape"):
-        run_pack([Job(tmp_path / "a", BASE), Job(tmp_path / "b", APART[name])], NullLogger(), width=2)
+        run_pack([Run(tmp_path / "a", BASE), Run(tmp_path / "b", APART[name])], NullLogger(), width=2)
     assert not any(tmp_path.iterdir())
 
 
@@ -201,7 +202,7 @@ COMPILED = """
 import sys, jax
 from dataclasses import replace
 from pathlib import Path
-from icl_lab.runners.training import run_one
+from icl_lab.runners.loop import run_one
 from icl_lab.store import rundir
 
 count = 0
@@ -226,11 +227,11 @@ def test_a_second_run_in_a_process_compiles_nothing(workshop: Workshop, lsa1_run
     assert second == 0 < 10 < first
 
 
-def held(folder: Path, *steps: int) -> Job:
-    """A job whose directory has checkpoints of these steps."""
+def held(folder: Path, *steps: int) -> Run:
+    """A run whose directory has checkpoints of these steps."""
     for step in steps:
         checkpoint.save(folder, step, {"a": np.zeros(1)}, {})
-    return Job(folder, BASE)
+    return Run(folder, BASE)
 
 
 def test_runs_go_on_together_from_a_step_that_all_of_them_hold(tmp_path: Path) -> None:
@@ -239,4 +240,4 @@ def test_runs_go_on_together_from_a_step_that_all_of_them_hold(tmp_path: Path) -
     fresh, newer = held(tmp_path / "c"), held(tmp_path / "d")
     other = held(tmp_path / "e", 500, 520)
     assert by_checkpoint([fresh, ahead, other, newer, behind]) == [[fresh, newer], [ahead, behind], [other]]
-    assert checkpoint.common_steps([ahead.run, behind.run])[-1] == 40
+    assert checkpoint.common_steps([ahead.directory, behind.directory])[-1] == 40

@@ -10,8 +10,8 @@ import pytest
 from icl_lab.analysis.command import OF_ANY_FAMILY
 from icl_lab.lab.configs.overrides import resolve, set_values
 from icl_lab.lab.configs.presets import preset
+from icl_lab.runners.loop import Run, run_pack
 from icl_lab.runners.progress import NullLogger
-from icl_lab.runners.training import Job, run_pack
 from icl_lab.scripts.reference_page import files
 from icl_lab.store import layout, rundir
 from icl_lab.sweeps.collect import collect
@@ -150,14 +150,14 @@ def test_analyses_of_regression_refuse_sines(sine_run: Path, workshop: Workshop)
 def test_a_sweep_has_cells_of_sines_and_rows_with_their_losses(tmp_path: Path) -> None:
     sizes = {"d_model": 4, "mlp_width": 0, "batch_size": 8, "eval_tasks": 8, "test_tasks": 8}
     rows = plan([Grid(("sine", "sine_control"), {}, (0, 1), {"training.steps": 2, **sizes})])
-    jobs = [Job(tmp_path / cell.name, cell.config) for cell in cells(rows)]
-    for pair in (jobs[:2], jobs[2:]):
+    runs = [Run(tmp_path / cell.name, cell.config) for cell in cells(rows)]
+    for pair in (runs[:2], runs[2:]):
         assert run_pack(pair, NullLogger(), width=2) == "done"
     for row in collect(rows, tmp_path, tmp_path / "results.csv"):
         headline = read(tmp_path / row["exp"] / layout.SUMMARY)["headline"]
         assert (row["status"], row["test_loss"], row["test_mse"]) == ("done", headline["loss"], 2 * headline["loss"])
         assert not {"align_cos", "auroc", "gd_loss", "ood_alpha3", "ordering"} & {*row}
-    assert {rundir.read_meta(job.run)["pack_width"] for job in jobs} == {2}
+    assert {rundir.read_meta(run.directory)["pack_width"] for run in runs} == {2}
 
 
 def test_presets_of_sines() -> None:

@@ -244,7 +244,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 import jax
-from icl_lab.runners.training import Job, Wanted, run_pack
+from icl_lab.runners.loop import Run, Wanted, run_pack
 from icl_lab.store import rundir
 from icl_lab.runners.progress import NullLogger
 
@@ -254,18 +254,18 @@ def listen(name, seconds, **facts):
         chunks.append(name)
 jax.monitoring.register_event_duration_secs_listener(listen)
 
-def job(name, num_tasks):
+def run(name, num_tasks):
     config = rundir.read_config(Path(sys.argv[1]))
     config = replace(config, data=replace(config.data, num_tasks=num_tasks))
-    return Job(Path(sys.argv[2]) / f"{name}_{num_tasks}", config)
+    return Run(Path(sys.argv[2]) / f"{name}_{num_tasks}", config)
 
-def train(jobs, width):
-    assert run_pack(jobs, NullLogger(), Wanted(figures=False), width=width) == "done"
+def train(runs, width):
+    assert run_pack(runs, NullLogger(), Wanted(figures=False), width=width) == "done"
     print(len(chunks))
 
-train([job("together", 1), job("together", 4), job("together", 0)], 3)
-train([job("alone", 1)], 1)
-train([job("alone", 0)], 1)
+train([run("together", 1), run("together", 4), run("together", 0)], 3)
+train([run("alone", 1)], 1)
+train([run("alone", 0)], 1)
 """
 POOLS = (1, TASKS, 0)  # 0 is infinity
 

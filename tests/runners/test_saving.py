@@ -8,24 +8,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from icl_lab.runners import training
+from icl_lab.runners import loop
 from icl_lab.runners.command import report_divergence
-from icl_lab.runners.persistence import Persistence
+from icl_lab.runners.loop import Run, run_pack
 from icl_lab.runners.progress import NullLogger
-from icl_lab.runners.training import Job, run_pack
+from icl_lab.runners.resume import Persistence
 from icl_lab.store import checkpoint, layout, rundir
 from tests.doors import Refused, ran, refused
-from tests.runners.test_training import FakePack, jobs, sending, train
+from tests.runners.test_loop import FakePack, runs, sending, train
 from tests.runners.tiny import INTERRUPTED, LSA1, SIZES, Workshop, results
 
-__all__ = ["jobs", "ran", "refused"]
+__all__ = ["ran", "refused", "runs"]
 
 LARGE = ("--checkpoint_seconds", "1e6", "--config.snapshots=true")
 Saved = Callable[..., list[int]]
 
 
 @pytest.fixture
-def saved(jobs: list[Job], monkeypatch: pytest.MonkeyPatch) -> Saved:
+def saved(runs: list[Run], monkeypatch: pytest.MonkeyPatch) -> Saved:
     """The steps at which a run of six chunks of ten seconds each is saved, by the interval and the cost of a save."""
     clock, steps, cost = [100.0], [], [0.0]
 
@@ -39,12 +39,12 @@ def saved(jobs: list[Job], monkeypatch: pytest.MonkeyPatch) -> Saved:
         FakePack.save(pack, index)
 
     timed = type("Timed", (FakePack,), {"advance": advance, "save": save})
-    monkeypatch.setattr(training, "Pack", timed)
-    monkeypatch.setattr(training.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(loop, "Pack", timed)
+    monkeypatch.setattr(loop.time, "monotonic", lambda: clock[0])
 
     def trained(seconds: float, save_seconds: float = 0.0) -> list[int]:
         cost[0] = save_seconds
-        run_pack(jobs[:1], NullLogger(), width=2, persistence=Persistence(seconds))
+        run_pack(runs[:1], NullLogger(), width=2, persistence=Persistence(seconds))
         return steps
 
     return trained
@@ -67,29 +67,29 @@ def test_a_state_that_takes_long_to_save_is_saved_less_often(seconds: float, ste
 
 
 def test_of_a_run_that_diverged_the_last_saved_state_stays(
-    saved: Saved, jobs: list[Job], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    saved: Saved, runs: list[Run], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(FakePack, "diverging_at", 4)
     assert saved(25) == [3]
-    run = jobs[0].run
+    run = runs[0].directory
     assert (rundir.read_status(run), checkpoint.steps(run)) == ("diverged", [3])
     report_divergence(run, "lsa1")
     assert f"the state after step 3 is kept in {layout.checkpoint(run, 3)}" in capsys.readouterr().err
 
 
 def test_of_a_run_that_diverged_before_it_was_saved_nothing_is_said_to_be_kept(
-    saved: Saved, jobs: list[Job], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    saved: Saved, runs: list[Run], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(FakePack, "diverging_at", 2)
     assert saved(25) == []
-    report_divergence(jobs[0].run, "lsa1")
+    report_divergence(runs[0].directory, "lsa1")
     assert capsys.readouterr().err.endswith("usually helps\n")
 
 
-def test_a_signal_while_runs_are_saved_stops_them_there(jobs: list[Job], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_signal_while_runs_are_saved_stops_them_there(runs: list[Run], monkeypatch: pytest.MonkeyPatch) -> None:
     sending(monkeypatch, FakePack, "save")
-    assert train(jobs) == "stopped"
-    assert [checkpoint.steps(job.run) for job in jobs] == [[1], [1]]
+    assert train(runs) == "stopped"
+    assert [checkpoint.steps(run.directory) for run in runs] == [[1], [1]]
 
 
 def steps_of(run: Path) -> tuple[list[int], list[int]]:

@@ -161,7 +161,7 @@ def test_a_file_that_cannot_be_read_is_named(file: str, content: bytes, smoke: P
 def test_a_signal_ends_them_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from icl_lab.runners import training
+    from icl_lab.runners import loop
 
     def signalled(*_: object, signals: Signals | None = None, **__: object) -> str:
         with nullcontext(signals) if signals else catch_signals() as caught:
@@ -171,7 +171,7 @@ def test_a_signal_ends_them_all(
         return "stopped"
 
     trained: list[int] = []
-    monkeypatch.setattr(training, "run_pack", signalled)
+    monkeypatch.setattr(loop, "run_pack", signalled)
     assert smoke_train.main(["--out", str(tmp_path)]) == 128 + signal.SIGINT
     assert len(trained) == 1
     assert "stopped; the same command retrains the runs: " in capsys.readouterr().out

@@ -19,7 +19,7 @@ from icl_lab.src.data_config import PoolData
 from icl_lab.src.decoder import block_kernels
 from icl_lab.src.prng import key
 from icl_lab.src.sequences import tokenise
-from icl_lab.src.train import Member, make_trainer
+from icl_lab.src.train import Hyperparameters, make_trainer
 from tests import reference
 
 PAIRS, DIM, WIDTH, LAYERS, SIZE = 3, 2, 6, 2, 7
@@ -357,7 +357,7 @@ def test_weight_decay_shrinks_kernels_alone():
     perfect = model._replace(init=lambda _: params, losses=lambda _, batch: jnp.zeros(SIZE), mean_loss=None)
     config = TrainConfig(weight_decay=0.1, grad_clip=0.0, batch_size=SIZE, steps=3)
     trainer = make_trainer(lambda shared: perfect, config, lambda *_: jax.tree.map(jnp.asarray, batch))
-    pack = Member(key(0)[None], key(1)[None], jnp.full(1, 0.5))
+    pack = Hyperparameters(key(0)[None], key(1)[None], jnp.full(1, 0.5))
     state, info = trainer.chunk(trainer.init(pack, {}), pack, {}, jnp.int32(0), jnp.int32(3))
     assert float(info.loss[0]) == 0.0
     for module, leaves in params.items():

@@ -17,9 +17,10 @@ from icl_lab.src.config import EmbeddedModel, LayersTrainConfig, TrainConfig
 from icl_lab.src.data_config import QueriesData
 from icl_lab.src.layerwise import roll_out
 from icl_lab.src.model import Params
+from icl_lab.src.optimizer import scheduled
 from icl_lab.src.prng import key
 from icl_lab.src.queries import sample_batch
-from icl_lab.src.train import Member, make_trainer, scheduled
+from icl_lab.src.train import Hyperparameters, make_trainer
 from tests import reference
 
 DATA = QueriesData(dim=3, num_pairs=5, num_queries=4, input_distribution="gaussian")
@@ -189,7 +190,7 @@ def trained(config: LayerwiseConfig, steps: int, fixed: bool = False) -> tuple[P
         return sample_batch(jax.random.fold_in(data_key, 0 if fixed else step), config.data, config.training.batch_size)
 
     trainer = make_trainer(lambda shared: make_model(config), config.training, batch_fn)
-    pack = jax.tree.map(lambda leaf: leaf[None], Member(key(0), key(1), jnp.float32(config.training.lr)))
+    pack = jax.tree.map(lambda leaf: leaf[None], Hyperparameters(key(0), key(1), jnp.float32(config.training.lr)))
     state, info = trainer.chunk(trainer.init(pack, {}), pack, {}, jnp.int32(0), jnp.int32(steps))
     return jax.tree.map(lambda leaf: leaf[0], state.params), float(info.loss[0])
 

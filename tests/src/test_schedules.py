@@ -8,7 +8,7 @@ import pytest
 
 from icl_lab.src.checks import ConfigError
 from icl_lab.src.config import TrainConfig
-from icl_lab.src.train import scheduled
+from icl_lab.src.optimizer import scheduled
 
 LR = 3e-3
 

@@ -201,8 +201,8 @@ def test_the_number_of_tasks_may_be_an_integer_or_differ_between_lanes():
         return sample_sequences(key(0), key(9), DATA, SIZE, num_tasks)
 
     counts = (5, 0, 1000)
-    together, plain = compiled(lambda lanes: (jax.vmap(of)(lanes), of(5)))(jnp.array(counts, jnp.uint32))
-    found = [*(jax.tree.map(lambda part, lane=lane: part[lane], together) for lane in range(3)), plain]
+    together, plain = compiled(lambda each: (jax.vmap(of)(each), of(5)))(jnp.array(counts, jnp.uint32))
+    found = [*(jax.tree.map(lambda part, index=index: part[index], together) for index in range(3)), plain]
     for (batch, numbers), num_tasks in zip(found, [*counts, 5], strict=True):
         expected, expected_numbers = sequences(num_tasks)
         np.testing.assert_array_equal(numbers, expected_numbers)

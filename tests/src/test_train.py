@@ -18,26 +18,27 @@ from icl_lab.src.data import sample_batch
 from icl_lab.src.data_config import DataConfig
 from icl_lab.src.losses import half_mse
 from icl_lab.src.model import Model
+from icl_lab.src.optimizer import make_optimizer
 from icl_lab.src.prng import key
-from icl_lab.src.train import NEVER, Member, Trainer, TrainState, lane, make_optimizer, make_trainer, updated
+from icl_lab.src.train import NEVER, Hyperparameters, Trainer, TrainState, make_trainer, run_of, updated
 
 CONFIG = RegressionConfig(data=DataConfig(dim=4, num_pairs=5), training=TrainConfig(batch_size=64))
 MODEL, NOTHING = make_model(CONFIG), {}
 
 
-def batch_fn(data_key, step, lane, shared=NOTHING):
-    """Batches whose labels are multiplied by a member's own scale."""
+def batch_fn(data_key, step, batched, shared=NOTHING):
+    """Batches whose labels are multiplied by a run's own scale."""
     batch = sample_batch(jax.random.fold_in(data_key, step), CONFIG.data, CONFIG.training.batch_size)
-    return batch._replace(y=lane["scale"] * batch.y, y_query=lane["scale"] * batch.y_query)
+    return batch._replace(y=batched["scale"] * batch.y, y_query=batched["scale"] * batch.y_query)
 
 
-def member(seed, lr=1e-3, scale=1.0):
-    return Member(key(seed), key(seed + 1000), jnp.float32(lr), {"scale": jnp.float32(scale)})
+def run(seed, lr=1e-3, scale=1.0):
+    return Hyperparameters(key(seed), key(seed + 1000), jnp.float32(lr), {"scale": jnp.float32(scale)})
 
 
-def stack_members(members):
-    """A pack of the members, in the order of the lanes."""
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *members)
+def stacked(runs):
+    """A pack of the runs, in this order."""
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *runs)
 
 
 @cache  # its programs compile once for each width
@@ -45,10 +46,10 @@ def trainer(config=CONFIG.training) -> Trainer:
     return make_trainer(lambda shared: MODEL, config, batch_fn)
 
 
-def trained(members, *stops, program=None):
+def trained(runs, *stops, program=None):
     """The state and the last info after chunks that end at these steps."""
     program = trainer() if program is None else program
-    pack = stack_members(members)
+    pack = stacked(runs)
     state, start = program.init(pack, NOTHING), 0
     for stop in stops:
         state, info = program.chunk(state, pack, NOTHING, jnp.int32(start), jnp.int32(stop))
@@ -62,11 +63,11 @@ def same_bits(a, b):
 
 def test_a_pack_agrees_with_the_runs_alone():
     """DESIGN: parameters to 1e-5 after 300 steps; programs of other widths round differently."""
-    members = [member(0), member(1, lr=5e-4), member(2, scale=0.5)]
-    together, _ = trained(members, 300)
-    for index, alone in enumerate(members):
+    runs = [run(0), run(1, lr=5e-4), run(2, scale=0.5)]
+    together, _ = trained(runs, 300)
+    for index, alone in enumerate(runs):
         single, _ = trained([alone], 300)
-        pairs = zip(jax.tree.leaves(lane(together.params, index)), jax.tree.leaves(single.params), strict=True)
+        pairs = zip(jax.tree.leaves(run_of(together.params, index)), jax.tree.leaves(single.params), strict=True)
         for in_pack, by_itself in pairs:
             np.testing.assert_allclose(in_pack, by_itself[0], atol=1e-5)
 
@@ -76,20 +77,20 @@ def test_the_data_of_a_pack_are_those_of_the_runs_alone_to_the_bit():
     one = {"scale": jnp.float32(1)}
     together = jax.jit(jax.vmap(batch_fn, in_axes=(0, None, None)))(keys, 3, one)
     for index in range(3):
-        assert same_bits(lane(together, index), jax.jit(batch_fn)(keys[index], 3, one))
+        assert same_bits(run_of(together, index), jax.jit(batch_fn)(keys[index], 3, one))
 
 
 def test_neither_lane_nor_companions_change_a_members_bits():
-    chosen = member(3)
-    first, _ = trained([chosen, member(1), member(2)], 40)
-    last, _ = trained([member(8, lr=3e-3), member(9, scale=2.0), chosen], 40)
-    assert same_bits(lane(first, 0), lane(last, 2))
-    assert not same_bits(lane(first, 0), lane(first, 1))
+    chosen = run(3)
+    first, _ = trained([chosen, run(1), run(2)], 40)
+    last, _ = trained([run(8, lr=3e-3), run(9, scale=2.0), chosen], 40)
+    assert same_bits(run_of(first, 0), run_of(last, 2))
+    assert not same_bits(run_of(first, 0), run_of(first, 1))
 
 
 def test_chunk_boundaries_change_no_bit():
-    whole, info = trained([member(0)], 50)
-    parts, last = trained([member(0)], 1, 20, 50)
+    whole, info = trained([run(0)], 50)
+    parts, last = trained([run(0)], 1, 20, 50)
     assert same_bits(whole, parts)
     assert same_bits(info.loss, last.loss)
 
@@ -97,14 +98,14 @@ def test_chunk_boundaries_change_no_bit():
 def test_a_second_chunk_of_any_length_does_not_recompile():
     calls = []
 
-    def counted(data_key, step, lane, shared):
+    def counted(data_key, step, batched, shared):
         calls.append(step)
-        return batch_fn(data_key, step, lane)
+        return batch_fn(data_key, step, batched)
 
     program = make_trainer(lambda shared: MODEL, CONFIG.training, counted)
-    trained([member(0)], 5, program=program)
+    trained([run(0)], 5, program=program)
     traces = len(calls)
-    trained([member(1)], 5, 7, 30, program=program)
+    trained([run(1)], 5, 7, 30, program=program)
     assert traces > 0
     assert len(calls) == traces
     assert program.chunk._cache_size() == 1
@@ -113,22 +114,22 @@ def test_a_second_chunk_of_any_length_does_not_recompile():
 def test_a_full_batch_is_that_of_the_first_step_at_every_step():
     """Two chunks over a pool are two steps of the optimiser on one batch; on fresh tasks they are not."""
     pool = replace(CONFIG.training, full_batch=True)
-    state, info = trained([member(0)], 2, program=trainer(pool))
+    state, info = trained([run(0)], 2, program=trainer(pool))
     same = make_trainer(
-        lambda shared: MODEL, CONFIG.training, lambda key, step, lane, _: batch_fn(key, jnp.int32(0), lane)
+        lambda shared: MODEL, CONFIG.training, lambda key, step, batched, _: batch_fn(key, jnp.int32(0), batched)
     )
-    expected, expected_info = trained([member(0)], 2, program=same)
+    expected, expected_info = trained([run(0)], 2, program=same)
     assert same_bits(state, expected)
     assert same_bits(info, expected_info)
-    assert not same_bits(state, trained([member(0)], 2)[0])
+    assert not same_bits(state, trained([run(0)], 2)[0])
 
 
 def test_training_lowers_the_loss():
     """From the loss of answering 0, D v/2 = 4/24 = .167, towards one step's, .0893 in closed form at D = 4, N = 5."""
     test = sample_batch(key(99), CONFIG.data, 4000)
-    state, _ = trained([member(0, lr=3e-3)], 600)
+    state, _ = trained([run(0, lr=3e-3)], 600)
     before = half_mse(jnp.zeros_like(test.y_query), test.y_query)
-    after = half_mse(MODEL.predict(lane(state.params, 0), test), test.y_query)
+    after = half_mse(MODEL.predict(run_of(state.params, 0), test), test.y_query)
     assert after < 0.65 * before
 
 
@@ -200,8 +201,8 @@ def test_training_by_sgd_on_a_parabola_is_a_geometric_series(x64):
     targets = jnp.array([1.0, 2.0, 6.0])
     parabola = Model(lambda _: {"m": {"w": jnp.array(0.0)}}, None, lambda params, y: 0.5 * (params["m"]["w"] - y) ** 2)
     config = TrainConfig(steps=20, batch_size=3, optimizer="sgd", grad_clip=0.0)
-    program = make_trainer(lambda shared: parabola, config, lambda key, step, lane, shared: shared["y"])
-    pack = Member(key(0)[None], key(1)[None], jnp.full(1, 0.1))
+    program = make_trainer(lambda shared: parabola, config, lambda key, step, batched, shared: shared["y"])
+    pack = Hyperparameters(key(0)[None], key(1)[None], jnp.full(1, 0.1))
     state, info = program.chunk(program.init(pack, {"y": targets}), pack, {"y": targets}, jnp.int32(0), jnp.int32(20))
     np.testing.assert_allclose(state.params["m"]["w"], 3.0 * (1 - 0.9**20), rtol=1e-12)
     np.testing.assert_allclose(info.loss, 0.5 * (9 * 0.9**38 + targets.var()), rtol=1e-12)  # before the last step
@@ -230,30 +231,30 @@ def test_a_step_follows_the_gradient_of_half_the_mean_squared_error(x64):
 
 def test_divergence_is_told_of_the_member_alone():
     wild = trainer(replace(CONFIG.training, grad_clip=0.0))
-    state, info = trained([member(0), member(1, scale=1e30)], 30, program=wild)
-    calm, _ = trained([member(0), member(1)], 30, program=wild)
+    state, info = trained([run(0), run(1, scale=1e30)], 30, program=wild)
+    calm, _ = trained([run(0), run(1)], 30, program=wild)
     assert int(info.diverged_at[0]) == NEVER
     assert 1 <= int(info.diverged_at[1]) <= 30
-    assert same_bits(lane(state, 0), lane(calm, 0))
+    assert same_bits(run_of(state, 0), run_of(calm, 0))
 
 
-def poisoned(data_key, step, lane, shared):
+def poisoned(data_key, step, batched, shared):
     """Good batches, but for the target of one step, which makes its loss infinite and the next ones NaN."""
     batch = batch_fn(data_key, step, {"scale": 1.0})
-    return batch._replace(y_query=jnp.where(step == lane["at"], jnp.inf, batch.y_query))
+    return batch._replace(y_query=jnp.where(step == batched["at"], jnp.inf, batch.y_query))
 
 
-def overflowing(data_key, step, lane, shared):
-    """Batches whose inputs alone are multiplied by a member's own scale."""
+def overflowing(data_key, step, batched, shared):
+    """Batches whose inputs alone are multiplied by a run's own scale."""
     batch = batch_fn(data_key, step, {"scale": 1.0})
-    return batch._replace(x=lane["scale"] * batch.x)
+    return batch._replace(x=batched["scale"] * batch.x)
 
 
 def test_divergence_is_dated_by_the_first_loss_that_is_not_finite():
-    """As a count of steps done, for step i of 0, 1, ... that is i + 1; a member that never diverges is not dated."""
+    """As a count of steps done, for step i of 0, 1, ... that is i + 1; a run that never diverges is not dated."""
     program = make_trainer(lambda shared: MODEL, CONFIG.training, poisoned)
-    members = [member(seed)._replace(lane={"at": jnp.int32(at)}) for seed, at in ((0, 4), (1, 99), (2, 0))]
-    _, info = trained(members, 9, program=program)
+    runs = [run(seed)._replace(batched={"at": jnp.int32(at)}) for seed, at in ((0, 4), (1, 99), (2, 0))]
+    _, info = trained(runs, 9, program=program)
     assert info.diverged_at.tolist() == [5, NEVER, 1]
     assert np.isnan(info.loss).tolist() == [True, False, True]
 
@@ -261,15 +262,15 @@ def test_divergence_is_dated_by_the_first_loss_that_is_not_finite():
 def test_a_state_that_is_not_finite_is_divergence_although_its_loss_was():
     """Inputs of 1e10 make a loss of 1e27, finite in float32; the squares of its gradient, which Adam keeps, are not."""
     program = make_trainer(lambda shared: MODEL, replace(CONFIG.training, grad_clip=0.0), overflowing)
-    members = [member(seed)._replace(lane={"scale": jnp.float32(scale)}) for seed, scale in ((0, 1.0), (1, 1e10))]
-    state, info = trained(members, 1, program=program)
+    runs = [run(seed)._replace(batched={"scale": jnp.float32(scale)}) for seed, scale in ((0, 1.0), (1, 1e10))]
+    state, info = trained(runs, 1, program=program)
     assert np.isfinite(info.loss).all()
     assert info.diverged_at.tolist() == [NEVER, 1]
-    assert np.isfinite(np.concatenate([leaf.ravel() for leaf in jax.tree.leaves(lane(state, 0))])).all()
+    assert np.isfinite(np.concatenate([leaf.ravel() for leaf in jax.tree.leaves(run_of(state, 0))])).all()
 
 
 def test_a_chunk_gives_its_input_states_memory_away():
-    program, pack = trainer(), stack_members([member(0)])
+    program, pack = trainer(), stacked([run(0)])
     state = program.init(pack, NOTHING)
     program.chunk(state, pack, NOTHING, jnp.int32(0), jnp.int32(1))
     assert all(leaf.is_deleted() for leaf in jax.tree.leaves(state.params))
@@ -279,11 +280,11 @@ def test_a_chunk_gives_its_input_states_memory_away():
 DATA_PARALLEL = """
 import sys; sys.path.insert(0, {root!r}); sys.path.insert(0, {here!r})
 import jax, numpy as np
-from test_train import NOTHING, member, stack_members, trained, trainer
+from test_train import NOTHING, run, stacked, trained, trainer
 assert len(jax.devices()) == {count}
-program, members = trainer(), [member(0), member(1)]
-state, _ = trained(members, 60, program=program)
-compiled = program.chunk.lower(state, stack_members(members), NOTHING, 0, 1).compile()
+program, runs = trainer(), [run(0), run(1)]
+state, _ = trained(runs, 60, program=program)
+compiled = program.chunk.lower(state, stacked(runs), NOTHING, 0, 1).compile()
 print(int("all-reduce" in compiled.as_text()))
 np.savez({out!r}, *jax.tree.leaves(state.params))
 """

@@ -34,8 +34,8 @@ def test_a_pack_stopped_between_two_saves_has_a_common_step(
 ) -> None:
     """Lanes save one after another: `ahead` of four have the last step, the others the one before it."""
     runs = [tmp_path_factory.mktemp("run") for _ in range(4)]
-    for lane, run in enumerate(runs):
-        for step in saved if lane < ahead else saved[:-1]:
+    for place, run in enumerate(runs):
+        for step in saved if place < ahead else saved[:-1]:
             save(run, step)
     assert checkpoint.common_steps(runs)[-1] == saved[-2]
 

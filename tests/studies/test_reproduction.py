@@ -40,8 +40,8 @@ def test_every_training_of_the_ledger_is_of_a_model_that_can_be_made(name: str) 
     required = [experiment_of(one).make_model(one, shared_of(one)).init(key(0)) for one in required_of(config)]
     shared |= experiment.frozen(config, required) if required else {}  # of networks that are not trained
     assert jax.tree.leaves(jax.eval_shape(experiment.make_model(config, shared).init, key(0)))
-    lane = experiment.lane(config)
-    batch = jax.eval_shape(lambda: experiment.batches(config)(key(0), np.int32(0), lane, shared))
+    batched = experiment.batched(config)
+    batch = jax.eval_shape(lambda: experiment.batches(config)(key(0), np.int32(0), batched, shared))
     assert jax.tree.leaves(batch)[0].shape[0] == config.training.batch_size
 
 

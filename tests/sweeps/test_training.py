@@ -12,22 +12,22 @@ import pytest
 
 from icl_lab.lab.executors.signals import Signals
 from icl_lab.lab.executors.task import Outcome
-from icl_lab.runners import training
-from icl_lab.runners.persistence import DEFAULT_PERSISTENCE, Persistence
+from icl_lab.runners import loop
+from icl_lab.runners.resume import DEFAULT_PERSISTENCE, Persistence
 from icl_lab.store import checkpoint, layout, lock, ownership, rundir
 from icl_lab.sweeps.plan import Pack, cell_of, cells
 from icl_lab.sweeps.training import LOCK_TIMEOUT, PackResult, result_of, task_of, train
 from tests.doors import snapshot
-from tests.runners.test_training import BASE, FakePack, fake_finish
+from tests.runners.test_loop import BASE, FakePack, fake_finish
 from tests.sweeps.tiny_sweep import tiny_plan
 
 
 @pytest.fixture
 def pack(monkeypatch: pytest.MonkeyPatch) -> Pack:
     """Two cells that train together."""
-    monkeypatch.setattr(training, "Pack", FakePack)
-    monkeypatch.setattr(training, "finish", fake_finish)
-    monkeypatch.setattr(training, "preload_packages", lambda: None)
+    monkeypatch.setattr(loop, "Pack", FakePack)
+    monkeypatch.setattr(loop, "finish", fake_finish)
+    monkeypatch.setattr(loop, "preload_packages", lambda: None)
     return Pack(tuple(cell_of(replace(BASE, data_seed=seed)) for seed in (0, 1)))
 
 
@@ -50,7 +50,7 @@ def test_a_signal_after_an_error_leaves_the_error_with_its_own_cell(
             raise ZeroDivisionError("the sky has fallen")
         yield from fake_finish(run, *given)
 
-    monkeypatch.setattr(training, "finish", finish)
+    monkeypatch.setattr(loop, "finish", finish)
     outcome = trained(pack, tmp_path, signals)
     assert (outcome.stopped, outcome.errors) == (True, {failing.name: "ZeroDivisionError: the sky has fallen"})
     assert rundir.read_status(failing) == "failed"
@@ -68,7 +68,7 @@ def stopped_elsewhere(pack: Pack, folder: Path, monkeypatch: pytest.MonkeyPatch)
         return FakePack.advance(training)
 
     with monkeypatch.context() as patch:
-        patch.setattr(training, "Pack", type("Stopping", (FakePack,), {"advance": advance}))
+        patch.setattr(loop, "Pack", type("Stopping", (FakePack,), {"advance": advance}))
         assert trained(Pack(pack.cells[:1]), folder, signals).stopped
     rundir.update_meta(run, device="NVIDIA H200, jax 0.1")
     return run
@@ -92,7 +92,7 @@ def test_if_that_is_refused_the_cell_has_failed_and_stays_as_it_is(
     run = stopped_elsewhere(pack, tmp_path, monkeypatch)
     before = snapshot(run)
     outcome = train(tmp_path, pack, 2, lambda steps: None, Signals(), Persistence(strict_resume=True))
-    reason = f"{run} was begun on NVIDIA H200, jax 0.1, not {training.device_text()}; --overwrite retrains it"
+    reason = f"{run} was begun on NVIDIA H200, jax 0.1, not {loop.device_text()}; --overwrite retrains it"
     assert outcome == PackResult(pack, {run.name: reason})
     assert snapshot(run) == before
     assert rundir.read_status(tmp_path / pack.cells[1].name) == "done"

@@ -97,7 +97,7 @@ FAMILY = Family(
         Flag("weight_scale", "data.weight_scale", float, "standard deviation of a task's weights"),
     ),
     meanings={"data.num_pairs": Meaning("labelled inputs of a context")},
-    lane={"data.weight_scale": 1.0},
+    batched={"data.weight_scale": 1.0},
     cell_words=lambda config: [f"dim{config.data.dim}", f"scale{config.data.weight_scale:g}"],
     criteria=(
         Criterion(

@@ -68,13 +68,13 @@ def model_of(architecture: Architecture[StackConfig]) -> Model:
 def batches(config: LogisticConfig) -> BatchFn:
     """The batch function of a run's training; the scale of the weights may differ within a pack."""
 
-    def batch_fn(key: Array, step: Array, lane: Mapping[str, Array], shared: Shared) -> Batch:
-        return sample(jax.random.fold_in(key, step), config, config.training.batch_size, lane["weight_scale"])
+    def batch_fn(key: Array, step: Array, batched: Mapping[str, Array], shared: Shared) -> Batch:
+        return sample(jax.random.fold_in(key, step), config, config.training.batch_size, batched["weight_scale"])
 
     return batch_fn
 
 
-def lane(config: LogisticConfig) -> dict[str, Any]:
+def batched(config: LogisticConfig) -> dict[str, Any]:
     """What may differ within a pack."""
     return {"weight_scale": np.float32(config.data.weight_scale)}
 
@@ -84,13 +84,13 @@ _sample = jax.jit(sample, static_argnums=(1, 2))
 
 def evaluation_batch(config: LogisticConfig) -> Batch:
     """The evaluation batch, which is also the analysis batch."""
-    batch: Batch = _sample(task_key(config, Purpose.EVAL), config, config.eval_tasks, **lane(config))
+    batch: Batch = _sample(task_key(config, Purpose.EVAL), config, config.eval_tasks, **batched(config))
     return batch
 
 
 def make_test_batch(config: LogisticConfig) -> Batch:
     """The test set."""
-    batch: Batch = _sample(task_key(config, Purpose.TEST_SET), config, config.test_tasks, **lane(config))
+    batch: Batch = _sample(task_key(config, Purpose.TEST_SET), config, config.test_tasks, **batched(config))
     return batch
 
 
@@ -111,5 +111,5 @@ EXPERIMENT = Experiment(
     make_eval_set=evaluation_batch,
     eval_batch=lambda batch: batch,
     eval_metrics=eval_metrics,
-    lane=lane,
+    batched=batched,
 )

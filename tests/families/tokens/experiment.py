@@ -110,7 +110,7 @@ def base_of(shared: Shared) -> Params:
 def batches(config: TokensConfig) -> BatchFn:
     """The batch function of a run's training."""
 
-    def batch_fn(key: Array, step: Array, lane: Mapping[str, Array], shared: Shared) -> TokenBatch:
+    def batch_fn(key: Array, step: Array, batched: Mapping[str, Array], shared: Shared) -> TokenBatch:
         return sample(jax.random.fold_in(key, step), config, config.training.batch_size).batch
 
     return batch_fn

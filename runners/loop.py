@@ -1,0 +1,252 @@
+"""Trains a pack of runs in their directories; a single run is a pack of one.
+
+The host reads values only between chunks: there it records, checks for divergence, saves, and checks for signals.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from icl_lab.families.shared_arrays import note_frozen
+from icl_lab.lab.configs.run import RunConfig
+from icl_lab.lab.environment import num_threads
+from icl_lab.lab.executors.signals import Signals, Stopped, catch_signals
+from icl_lab.runners import llc
+from icl_lab.runners.distributed import agree_on, check_same_step
+from icl_lab.runners.finish import DEFAULT_WANTED, Wanted, check_parts, ending_of, finish, preload_packages
+from icl_lab.runners.llc import Watch
+from icl_lab.runners.pack import GROWTH, Pack
+from icl_lab.runners.progress import NULL_LOGGER, Logger
+from icl_lab.runners.resume import (
+    DEFAULT_PERSISTENCE,
+    Persistence,
+    begin,
+    by_checkpoint,
+    cut_files,
+    locked_runs,
+    note_damaged,
+    note_elsewhere,
+)
+from icl_lab.runners.static_shape import Run, static_shape, training_part
+from icl_lab.src.precision import use_highest_precision
+from icl_lab.src.train import NEVER
+from icl_lab.store import checkpoint, provenance, rundir, snapshots
+from icl_lab.store.rundir import now
+
+__all__ = ["Run", "Wanted", "run_one", "run_pack"]
+
+
+def run_pack(
+    runs: Sequence[Run],
+    logger: Logger,
+    wanted: Wanted = DEFAULT_WANTED,
+    width: int = 1,
+    signals: Signals | None = None,
+    persistence: Persistence = DEFAULT_PERSISTENCE,
+) -> str:
+    """Trains and analyses the runs that are not done, in directories that the caller has locked.
+
+    A pack holds at most `width` trainings and is padded to it, since a run's bits depend on the width. The configs may
+    differ in seeds, learning rate, evaluation and the fields in `Family.batched`; `ValueError` otherwise. Configs that
+    differ in evaluation alone share a training. `signals` is given by a caller who catches signals between packs too.
+    Returns "done", "stopped" (by a signal, with work left) or "diverged" (all that trained).
+    """
+    trainings = {training_part(run.config) for run in runs}
+    if len(trainings) > width or len({static_shape(run.config) for run in runs}) > 1:
+        raise ValueError(f"a pack holds at most {width} trainings here, of one static shape")
+    for run in runs:
+        check_parts(run.config)
+        llc.check(wanted.llc, run.directory, run.config)
+    use_highest_precision()
+    logger.line(f"device: {device_text()}")
+    status = {run: rundir.read_status(run.directory) for run in runs}
+    pending = [run for run in runs if status[run] not in rundir.FINISHED]
+    for run in (run for run in pending if checkpoint.steps(run.directory)):
+        llc.check_resumed(wanted.llc, run.directory)
+    if persistence.strict_resume:
+        for run in pending:
+            provenance.check_conditions(run.directory, provenance.current_conditions(width, device_text()))
+    with contextlib.nullcontext(signals) if signals else catch_signals() as caught:
+        try:
+            for run in (run for run in runs if status[run] == "done"):
+                checkpoint.remove(run.directory)  # left if it was killed just after its status became "done"
+                caught.check()
+                ending_of(run.config).add(run.directory, wanted)
+            for together in by_checkpoint(pending):
+                caught.check()
+                _train_and_finish(together, width, logger, wanted, caught, persistence)
+        except Stopped as stop:
+            _mark_stopped(pending, stop.signal)
+            return "stopped"
+        except Exception:
+            if len(pending) == 1:  # else it is not known yet which run failed
+                rundir.mark_failed(pending[0].directory, traceback.format_exc())
+            raise
+    return "done" if any(rundir.read_status(run.directory) == "done" for run in runs) else "diverged"
+
+
+def run_one(
+    config: RunConfig,
+    directory: Path,
+    logger: Logger = NULL_LOGGER,
+    persistence: Persistence = DEFAULT_PERSISTENCE,
+) -> str:
+    """Trains or resumes a config in a run directory, as the runners do; for use from Python.
+
+    `StoreError` if the directory holds another config; if strict, also if the run would resume under other conditions.
+    """
+    rundir.choose(config, str(directory), overwrite=False)
+    run = Run(directory, config)
+    with locked_runs([run], strict=persistence.strict_resume):
+        return run_pack([run], logger, persistence=persistence)
+
+
+def device_text() -> str:
+    """The devices in words."""
+    devices = jax.devices()
+    count = f"{len(devices)} x " if len(devices) > 1 else ""
+    threads = f", {num_threads()} threads" if devices[0].platform == "cpu" else ""
+    return f"{count}{devices[0].device_kind}{threads}, jax {jax.__version__}"
+
+
+def _train_and_finish(
+    runs: Sequence[Run], width: int, logger: Logger, wanted: Wanted, signals: Signals, persistence: Persistence
+) -> None:
+    for run in runs:
+        begin(run, width, device_text(), llc.note(wanted.llc))
+    _check_signals(signals)
+    pack = Pack(runs, width)
+    check_same_step(pack.step, [run.directory for run in runs])
+    _check_signals(signals)
+    watch = Watch(wanted.llc)
+    _align_files(pack, watch)
+    _note_conditions(pack, logger)
+    _train(pack, logger, signals, persistence, watch)
+    if jax.process_index() > 0:
+        return
+    for index, (directory, config) in enumerate(pack.runs):
+        if pack.alive[index]:
+            for _ in finish(directory, config, pack.model, pack.params(index), pack.eval_sets[index], wanted):
+                signals.check()
+
+
+def _check_signals(signals: Signals) -> None:
+    agree_on(signals)
+    signals.check()
+
+
+# --- the files of runs that begin or go on ---
+
+
+def _align_files(pack: Pack, watch: Watch) -> None:
+    """Cuts checkpoints and metrics at the pack's step, so that no checkpoint is later than its records."""
+    first_losses = pack.first_losses() if pack.step == 0 else np.empty(0)
+    for index, (directory, config) in enumerate(pack.runs):
+        cut_files(directory, pack.step, pack.record_steps)
+        if config.snapshots and pack.step == 0:
+            snapshots.begin(directory, pack.record_steps, pack.params(index))
+        elif config.snapshots:
+            snapshots.check(directory)
+        if pack.step == 0:
+            note_frozen(directory, pack.shared, config)
+            _record(pack, index, float(first_losses[index]), watch)
+    meta = rundir.read_meta(pack.runs[0].directory)
+    pack.run_seconds = float(meta["run_seconds"])
+    pack.chunk_steps = min(int(meta.get("chunk_steps", 1)), GROWTH)  # the machine may be slower now
+
+
+def _note_conditions(pack: Pack, logger: Logger) -> None:
+    """Notes in meta.json under which conditions each run goes on, and logs what has changed."""
+    current = provenance.current_conditions(pack.width, device_text())
+    changes: dict[int, list[provenance.Change]] = {}  # by training, whose state is that of its first run
+    for place, (directory, _) in zip(pack.places, pack.runs, strict=True):
+        past = changes.setdefault(place, [])
+        facts, lines = note_elsewhere(directory, pack.step, current, past)
+        damaged, more = note_damaged(directory, pack.step, pack.damaged)
+        rundir.update_meta(directory, compile_seconds=pack.compile_seconds, **facts, **damaged)
+        for line in (*more, *lines):
+            logger.line(line)
+
+
+# --- training ---
+
+
+class Saved(NamedTuple):
+    """The last save: the step, when it ended by the monotonic clock, and the seconds it took."""
+
+    step: int
+    at: float
+    seconds: float
+
+
+def _train(pack: Pack, logger: Logger, signals: Signals, persistence: Persistence, watch: Watch) -> None:
+    """Trains to the end, a signal, or until every run has diverged; saves now and then, and when it stops."""
+    imports = threading.Thread(target=preload_packages)
+    imports.start()  # Python is idle during training
+    logger.start(pack.step, pack.num_steps)
+    saved, recorded = Saved(pack.step, time.monotonic(), 0.0), {*pack.record_steps}
+    while pack.step < pack.num_steps and any(pack.alive):
+        losses, diverged_at = pack.advance()
+        for index, run in enumerate(pack.runs):
+            if pack.alive[index] and diverged_at[index] != NEVER:
+                pack.alive[index] = False
+                _mark_diverged(run.directory, int(diverged_at[index]), pack.run_seconds)
+            elif pack.alive[index] and pack.step in recorded:
+                _record(pack, index, float(losses[index]), watch)
+        if time.monotonic() - saved.at >= persistence.pause(saved.seconds):
+            saved = _save(pack)
+        logger.progress(pack.step, float(np.mean(losses)), watch.note)
+        agree_on(signals)
+        if signals.received:
+            break
+    logger.stop()
+    if any(pack.alive):  # else nothing is left to stop
+        if pack.step > saved.step:
+            _save(pack)
+        signals.check()
+    imports.join()
+
+
+def _record(pack: Pack, index: int, train_loss: float, watch: Watch) -> None:
+    """Appends a record to a run's metrics, after its snapshot, so that every record has one."""
+    directory, config = pack.runs[index]
+    if config.snapshots:
+        snapshots.write(directory, pack.step, pack.params(index))
+    rundir.append_metrics(directory, pack.record(index, train_loss) | watch.values(pack, index))
+
+
+def _save(pack: Pack) -> Saved:
+    """Saves the runs that have not diverged.
+
+    The records up to this step are on disk already; a resume cuts later ones.
+    """
+    began = time.monotonic()
+    for index, run in enumerate(pack.runs):
+        if pack.alive[index]:
+            pack.save(index)
+            rundir.update_meta(run.directory, run_seconds=pack.run_seconds, chunk_steps=pack.chunk_steps)
+    ended = time.monotonic()
+    return Saved(pack.step, ended, ended - began)
+
+
+def _mark_diverged(directory: Path, step: int, run_seconds: float) -> None:
+    losses = [record["eval_loss"] for record in rundir.last_metrics(directory, 3)]
+    ended = {"diverged_at": step, "last_losses": losses, "run_seconds": run_seconds, "end": now()}
+    rundir.update_meta(directory, status="diverged", **ended)
+
+
+def _mark_stopped(runs: Sequence[Run], number: int) -> None:
+    """Sets the status "stopped" of unfinished runs, and the step at which they will resume."""
+    for directory, _ in runs:
+        if rundir.read_status(directory) == "running":
+            step = max(checkpoint.steps(directory), default=0)
+            rundir.update_meta(directory, status="stopped", stopped_at=step, signal=number, end=now())
