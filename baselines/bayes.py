@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from icl_lab.baselines.convergence import least_between
+from icl_lab.baselines.iterations import least_between
 from icl_lab.src.batch import Batch
 from icl_lab.src.checks import in_range, require
 

@@ -1,4 +1,8 @@
-"""Classifiers of a context's labels, 1 and -1: logistic regression, the nearest neighbour, the majority."""
+"""Classifiers of a context's labels, 1 and -1, and what knows the languages that labels are of.
+
+Logistic regression, the nearest neighbour, the majority; ridge regression with a Gaussian prior fitted to the weights
+of the training tasks; the posterior over a list of languages.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from icl_lab.baselines.convergence import iterate
+from icl_lab.baselines.iterations import iterate
 from icl_lab.src.batch import Batch
 
 NEWTON_STEPS = 12  # in full, which suffice but for small penalties
@@ -100,3 +104,68 @@ def nearest_neighbour(batch: Batch) -> Array:
 def majority(batch: Batch) -> Array:
     """The mean label [B]."""
     return jnp.mean(batch.y, axis=1)
+
+
+RIDGE = 1e-6  # of a discriminant's moments
+
+
+class Prior(NamedTuple):
+    """The mean [D] and the covariance [D, D] of weights."""
+
+    mean: Array
+    covariance: Array
+
+
+def discriminant(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The weights [D] of least squares for labels y [S] of inputs x [S, D]."""
+    moments = x.T @ x / len(x)
+    return np.asarray(
+        np.linalg.solve(moments + RIDGE * np.trace(moments) / len(moments) * np.eye(len(moments)), x.T @ y / len(x))
+    )
+
+
+def prior_of(weights: np.ndarray) -> Prior:
+    """The prior with the mean and covariance of these weights [M, D]; of one task the covariance is 0."""
+    mean = weights.mean(axis=0)
+    centred = weights - mean
+    return Prior(jnp.asarray(mean, jnp.float32), jnp.asarray(centred.T @ centred / len(weights), jnp.float32))
+
+
+def posterior_mean(batch: Batch, prior: Prior, noise: float | Array) -> Array:
+    """Predictions [B] of the posterior mean, m + C X^T (X C X^T + noise I)^-1 (y - X m), labels having that noise.
+
+    m = 0, C = I is ridge regression of penalty `noise`.
+    """
+    spread = jnp.einsum("bnd,de->bne", batch.x, prior.covariance)
+    gram = jnp.einsum("bne,bme->bnm", spread, batch.x)
+    eye = jnp.broadcast_to(jnp.eye(gram.shape[-1], dtype=gram.dtype), gram.shape)
+    residual = batch.y - jnp.einsum("bnd,d->bn", batch.x, prior.mean)
+    dual = jnp.linalg.solve(gram + noise * eye, residual[:, :, None])[:, :, 0]
+    weights = jnp.einsum("bn,bnd->bd", dual, spread)
+    return jnp.einsum("bd,bd->b", weights, batch.x_query) + jnp.einsum("bd,d->b", batch.x_query, prior.mean)
+
+
+TASKS_AT_ONCE = 1024  # in memory
+
+
+def version_space(members: np.ndarray, strings: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Predictions [B]: the mean label of the query over the languages that fit the context best.
+
+    members [M, S] says which language has which string; strings [B, N + 1] are rows of it, the query last; y [B, N].
+    Where no language agrees with all labels, as for one that is not in the list, those with the fewest errors count.
+    """
+    labels = np.where(members, 1, -1).astype(np.int8)
+    predictions = np.empty(len(y))
+    for start in range(0, len(y), TASKS_AT_ONCE):
+        part = slice(start, start + TASKS_AT_ONCE)
+        seen = labels[:, strings[part, :-1]]  # [M, b, N]
+        wrong = (seen != y[None, part]).sum(axis=2)
+        best = wrong == wrong.min(axis=0, keepdims=True)
+        asked = labels[:, strings[part, -1]].astype(float)
+        predictions[part] = (best * asked).sum(axis=0) / best.sum(axis=0)
+    return predictions
+
+
+def any_language(members: np.ndarray, strings: np.ndarray) -> np.ndarray:
+    """Predictions [B] without context: 1 where any of the languages has the query, else -1."""
+    return np.where(members[:, strings[:, -1]].any(axis=0), 1.0, -1.0)

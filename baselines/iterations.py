@@ -1,7 +1,9 @@
-"""Iterative solvers of a context's least-squares problem, as the weights after every step.
+"""Iterative solvers of a context's least-squares problem, with the weights after every step; what ends at a solution.
 
-All work on the normal equations S w = b with S = X^T X and b = X^T y, and give weights [T, B, D] after steps 1 to T.
-The queries are never used.
+Solvers work on the normal equations S w = b with S = X^T X and b = X^T y, and give weights [T, B, D] after steps 1 to
+T. The queries are never used. An iteration to a solution (`iterate`) changes a context's values until its residual is
+small, at most so many times. Where it is not small by then there is no solution to speak of: predictions are nan there,
+and `why_missing` is the sentence for whoever reads them.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import numpy as np
 from jax import Array, lax
 
 from icl_lab.src.batch import Batch
+from icl_lab.src.checks import require
 
 State = TypeVar("State")
 
@@ -200,3 +203,58 @@ def _dots(a: Array, b: Array) -> Array:
 def _ratio(numerator: Array, denominator: Array) -> Array:
     """0 where the denominator is 0: a problem that is solved stays so."""
     return jnp.where(denominator > 0, numerator / jnp.where(denominator > 0, denominator, 1), 0)
+
+
+class Solution(NamedTuple):
+    """Values [B, F] of B contexts, and in which of them [B] the residual is above the tolerance."""
+
+    values: Array
+    unsolved: Array
+
+    @property
+    def or_nan(self) -> Array:
+        """The values, nan where they are no solution."""
+        return jnp.where(self.unsolved[:, None], jnp.nan, self.values)
+
+
+def iterate(
+    step: Callable[[Array], Array], residual: Callable[[Array], Array], start: Array, tolerance: float, most: int
+) -> Solution:
+    """Steps from a start [B, F] until residual(values) [B] is at most the tolerance; of each context at most `most`.
+
+    A context that is solved stays as it is while others go on, so its values do not depend on theirs.
+    """
+
+    def unsolved(values: Array) -> Array:
+        return ~(residual(values) <= tolerance)  # so is nan
+
+    def goes_on(state: tuple[Array, Solution]) -> Array:
+        return (state[0] < most) & jnp.any(state[1].unsolved)
+
+    def body(state: tuple[Array, Solution]) -> tuple[Array, Solution]:
+        count, (values, left) = state
+        after = jnp.where(left[:, None], step(values), values)
+        return count + 1, Solution(after, unsolved(after))
+
+    solution: Solution = lax.while_loop(goes_on, body, (jnp.int32(0), Solution(start, unsolved(start))))[1]
+    return solution
+
+
+def least_between(objective: Callable[[float], float], low: float, high: float, within: float = 1e-5) -> float:
+    """Where a function of one number is least between two, to this accuracy, by Brent's method.
+
+    `ConfigError` where that does not converge, as for values that are not numbers.
+    """
+    from scipy.optimize import minimize_scalar  # here, as it takes a while to import
+
+    found = minimize_scalar(objective, bounds=(low, high), method="bounded", options={"xatol": within})
+    require(bool(found.success), f"no minimum was found between {low:g} and {high:g}: {found.message}")
+    return float(found.x)
+
+
+def why_missing(predictions: np.ndarray) -> str | None:
+    """Why predictions [B] of an iteration lack a value, None where none does."""
+    missing = int(np.count_nonzero(~np.isfinite(predictions)))
+    if missing == 0:
+        return None
+    return f"in {missing} of {len(predictions)} contexts it has not converged, or float32 does not hold its prediction"

@@ -17,7 +17,7 @@ from jax import Array, lax
 from jax.tree_util import Partial
 
 from icl_lab.baselines import bayes
-from icl_lab.baselines.convergence import iterate, least_between
+from icl_lab.baselines.iterations import iterate, least_between
 from icl_lab.src.batch import Batch
 from icl_lab.src.checks import in_range, require
 from icl_lab.src.tasks import NONZERO

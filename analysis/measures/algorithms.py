@@ -31,8 +31,7 @@ from jax.tree_util import Partial
 from icl_lab.analysis.compared_run import ComparedRun
 from icl_lab.analysis.measures.over_training import baselines_of
 from icl_lab.analysis.measures.test_set import zero
-from icl_lab.baselines.gd_plus_plus_fit import fitted_gd_plus_plus
-from icl_lab.baselines.gd_plus_plus_trained import trained_gd_plus_plus
+from icl_lab.baselines.gd_plus_plus import fitted_gd_plus_plus, trained_gd_plus_plus
 from icl_lab.baselines.iterations import (
     Interval,
     Normal,
@@ -48,7 +47,7 @@ from icl_lab.baselines.iterations import (
 from icl_lab.baselines.linear_mmse import bayes_penalty, ridge
 from icl_lab.baselines.loss_curves import MOST_SQUARINGS
 from icl_lab.baselines.opponents import OPPONENTS
-from icl_lab.baselines.own_step_sizes import best_step_sizes, guarded, spectrum_of
+from icl_lab.baselines.step_sizes import best_step_sizes, guarded, spectrum_of
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.regression.task import step_size_batch
 from icl_lab.src import registries

@@ -18,7 +18,7 @@ from jax.tree_util import Partial
 from icl_lab.analysis.measures.algorithm_distance import Response, against, response
 from icl_lab.analysis.measures.test_set import mean_and_error, not_defined, ratio_and_error
 from icl_lab.analysis.measures.weights import construction, products, rescale
-from icl_lab.baselines.convergence import why_missing
+from icl_lab.baselines.iterations import why_missing
 from icl_lab.families.languages.baselines import Opponents, fitted_opponents, of_strings
 from icl_lab.families.languages.coded import Coded, frequencies
 from icl_lab.families.languages.config import LanguagesConfig

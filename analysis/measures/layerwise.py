@@ -11,6 +11,7 @@ from jax import Array
 
 from icl_lab.analysis.loaded_run import LoadedRun
 from icl_lab.analysis.measures.test_set import ratio_and_error
+from icl_lab.baselines.gd_curve import DAMPING
 from icl_lab.baselines.iterations import descent, normal_equations, power_iteration
 from icl_lab.baselines.loss_curves import (
     TRIMMED,
@@ -22,7 +23,6 @@ from icl_lab.baselines.loss_curves import (
     summary,
     unstable_share,
 )
-from icl_lab.baselines.step_sizes import DAMPING
 from icl_lab.families.layerwise.config import UNTRAINED, LayerwiseConfig
 from icl_lab.src.batch import Batch
 from icl_lab.src.checks import require, same_shape

@@ -12,7 +12,7 @@ from jax.tree_util import Partial
 from icl_lab.analysis.compared_run import ComparedRun
 from icl_lab.analysis.measures.copying import first_layer_gradients, own_next_other
 from icl_lab.baselines.comparison import compare
-from icl_lab.baselines.gd_plus_plus_fit import fitted_gd_plus_plus
+from icl_lab.baselines.gd_plus_plus import fitted_gd_plus_plus
 from icl_lab.src.checks import ConfigError
 from icl_lab.store import layout
 from icl_lab.store.atomic import write_csv

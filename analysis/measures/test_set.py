@@ -59,7 +59,7 @@ def fitted_gd_plus_plus_of(loaded: ComparedRun) -> Partial | None:
         return None
     if steps > MOST_RATES and not model.recurrent:
         return None
-    from icl_lab.baselines.gd_plus_plus_fit import fitted_gd_plus_plus  # brings SciPy, which most runs do without
+    from icl_lab.baselines.gd_plus_plus import fitted_gd_plus_plus  # brings SciPy, which most runs do without
 
     return fitted_gd_plus_plus(data, steps, model.recurrent, loaded.config.data_seed)
 

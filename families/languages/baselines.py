@@ -29,13 +29,21 @@ from jax.tree_util import Partial
 from scipy.optimize import minimize
 
 from icl_lab.baselines import least_squares
-from icl_lab.baselines.classifiers import logistic_regression, majority, nearest_neighbour
-from icl_lab.baselines.convergence import least_between
-from icl_lab.baselines.discriminants import Prior, discriminant, posterior_mean, prior_of
-from icl_lab.baselines.gd_plus_plus_fit import LARGEST, is_minimum
+from icl_lab.baselines.classifiers import (
+    Prior,
+    any_language,
+    discriminant,
+    logistic_regression,
+    majority,
+    nearest_neighbour,
+    posterior_mean,
+    prior_of,
+    version_space,
+)
+from icl_lab.baselines.gd_plus_plus import LARGEST, is_minimum
 from icl_lab.baselines.gradient_descent import gd, gd_plus_plus, search_step_size
+from icl_lab.baselines.iterations import least_between
 from icl_lab.baselines.linear_mmse import dual_ridge
-from icl_lab.baselines.version_space import any_language, version_space
 from icl_lab.families.languages.coded import frequencies
 from icl_lab.families.languages.codes import fit
 from icl_lab.families.languages.config import LanguagesConfig
@@ -242,7 +250,7 @@ def _fitted_gd_plus_plus(batch: Batch, steps: int) -> Partial:
 
     Rates are nan, and with them predictions, where no start leads to a minimum.
 
-    Rates are in units of the inverse mean largest eigenvalue of the contexts, as in `baselines.gd_plus_plus_fit`.
+    Rates are in units of the inverse mean largest eigenvalue of the contexts, as in `baselines.gd_plus_plus`.
     """
     largest = float(np.mean(np.linalg.eigvalsh(np.einsum("bnd,bne->bde", batch.x, batch.x, dtype=np.float64))[:, -1]))
 

@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from icl_lab.baselines.gd_curve import DAMPING
 from icl_lab.baselines.iterations import descent, normal_equations
 from icl_lab.baselines.loss_curves import path_losses, prediction_losses
-from icl_lab.baselines.step_sizes import DAMPING
 from icl_lab.families.experiment import NO_ARRAYS, Experiment, task_key
 from icl_lab.families.layerwise.config import LayerwiseConfig
 from icl_lab.src import layerwise

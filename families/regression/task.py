@@ -19,7 +19,7 @@ from jax.tree_util import Partial
 
 from icl_lab.baselines.comparison import compare
 from icl_lab.baselines.gradient_descent import gd, search_step_size
-from icl_lab.baselines.trained_step import ONE_STEP, losses, trained_step
+from icl_lab.baselines.preconditioned import ONE_STEP, losses, trained_step
 from icl_lab.families.experiment import NO_ARRAYS, Experiment, fold_in, task_key
 from icl_lab.families.regression.config import ALIGNED, RegressionConfig
 from icl_lab.src import transformer

@@ -16,7 +16,7 @@ from icl_lab.analysis.measures import shifts
 from icl_lab.analysis.measures.interpolation import interpolated
 from icl_lab.analysis.measures.sine_functions import functions
 from icl_lab.analysis.measures.weights import products, rescale
-from icl_lab.baselines import spectrum
+from icl_lab.baselines import step_sizes
 from icl_lab.baselines.construction import gd_params
 from icl_lab.baselines.gradient_descent import Predictor
 from icl_lab.families.regression.task import gd_steps
@@ -183,8 +183,8 @@ def condition_numbers(seed: int, name: str) -> Series:
     gammas = np.linspace(0, 0.2, 41)
     curves = {}
     for pairs in LEARNT_GAMMA:
-        values = spectrum.eigenvalues(algorithms.inputs_of(seed, DataConfig(num_pairs=pairs), 2048))
-        after = [np.median(spectrum.condition_number(np.abs(spectrum.after_a_step(values, g)))) for g in gammas]
+        values = step_sizes.eigenvalues(algorithms.inputs_of(seed, DataConfig(num_pairs=pairs), 2048))
+        after = [np.median(step_sizes.condition_number(np.abs(step_sizes.after_a_step(values, g)))) for g in gammas]
         curves["", f"N = {pairs}"] = (gammas, after)
     return curves
 
@@ -193,10 +193,10 @@ def eigenvalues(seed: int, name: str) -> Series:
     """The mean eigenvalues of the scatter matrix, by rank, before and after a step on the inputs."""
     curves = {}
     for pairs, gamma in LEARNT_GAMMA.items():
-        values = np.sort(spectrum.eigenvalues(algorithms.inputs_of(seed, DataConfig(num_pairs=pairs), 2048)), axis=1)
+        values = np.sort(step_sizes.eigenvalues(algorithms.inputs_of(seed, DataConfig(num_pairs=pairs), 2048)), axis=1)
         ranks, panel = np.arange(values.shape[1], 0, -1), f"N = {pairs}, gamma = {gamma:g}"
         curves[panel, "before"] = (ranks, values.mean(axis=0))
-        curves[panel, "after a step"] = (ranks, np.sort(spectrum.after_a_step(values, gamma), axis=1).mean(axis=0))
+        curves[panel, "after a step"] = (ranks, np.sort(step_sizes.after_a_step(values, gamma), axis=1).mean(axis=0))
     return curves
 
 

@@ -16,7 +16,7 @@ from icl_lab.analysis.measures.algorithm_distance import Response, distance, res
 from icl_lab.analysis.measures.algorithms import ALGORITHMS, algorithms_of, own_step_sizes
 from icl_lab.baselines.construction import gd_params
 from icl_lab.baselines.gradient_descent import gd, gd_plus_plus
-from icl_lab.baselines.own_step_sizes import best_step_sizes, guarded, spectrum_of
+from icl_lab.baselines.step_sizes import best_step_sizes, guarded, spectrum_of
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.regression.task import GradientDescent, make_model, step_size_batch
 from icl_lab.src.batch import Batch

@@ -10,7 +10,7 @@ import pytest
 from icl_lab.analysis.compared_run import ComparedRun
 from icl_lab.analysis.measures.test_set import LARGEST_DIM, MOST_RATES, fitted_gd_plus_plus_of, measure_test_set
 from icl_lab.baselines.construction import gd_params
-from icl_lab.baselines.gd_plus_plus_fit import fit_gd_plus_plus
+from icl_lab.baselines.gd_plus_plus import fit_gd_plus_plus
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.regression.task import GradientDescent, make_model, make_test_batch
 from icl_lab.runners.summary import row

@@ -11,7 +11,7 @@ import pytest
 
 from icl_lab.analysis.measures.layerwise import verdict
 from icl_lab.analysis.trained import in_words, of_run, with_verdict
-from icl_lab.baselines import preconditioned, trained_step
+from icl_lab.baselines import preconditioned
 from icl_lab.baselines.gradient_descent import fit_step_size
 from icl_lab.families.diversity.config import IN_CONTEXT, DiversityConfig
 from icl_lab.families.diversity.task import EvalSet, measured, pool_of, pool_sequences, references
@@ -206,7 +206,7 @@ FIVE = DataConfig(dim=5, input_distribution="gaussian", spectrum="given", eigenv
 @pytest.mark.parametrize("sd", [0.0, 0.3])
 def test_on_isotropic_inputs_it_is_the_best_step_of_gradient_descent(sd: float) -> None:
     data = DataConfig(dim=4, num_pairs=6, noise_std=sd)
-    a = trained_step.closed_form(data, ContextConfig())
+    a = preconditioned.closed_form(data, ContextConfig())
     np.testing.assert_allclose(a / data.num_pairs, one_step_size(data), rtol=1e-12)
 
 
@@ -219,10 +219,10 @@ def test_the_closed_form_is_the_least_squares_fit_on_contexts_of_the_training(
     """On 65 536 tasks, whose fits are within 4 % of it."""
     config = RegressionConfig(data=data, train=context)
     batch = position_steps_batch(config, context)
-    a = trained_step.closed_form(data, context)
-    np.testing.assert_allclose(trained_step.fitted(batch, preconditioned.axes_alike(data)), a, rtol=0.04)
+    a = preconditioned.closed_form(data, context)
+    np.testing.assert_allclose(preconditioned.fitted(batch, preconditioned.axes_alike(data)), a, rtol=0.04)
     if data == DataConfig():
-        np.testing.assert_allclose(trained_step.fitted(batch, True) / 10, fit_step_size(batch), rtol=1e-5)
+        np.testing.assert_allclose(preconditioned.fitted(batch, True) / 10, fit_step_size(batch), rtol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -234,15 +234,15 @@ def test_the_closed_form_is_the_least_squares_fit_on_contexts_of_the_training(
 )
 def test_where_there_is_no_closed_form_it_is_fitted(data: DataConfig, context: ContextConfig) -> None:
     with pytest.raises(ConfigError):
-        trained_step.closed_form(data, context)
+        preconditioned.closed_form(data, context)
     config = RegressionConfig(data=data, train=context, step_size_tasks=4096)
     batch = position_steps_batch(config, context)
-    a = trained_step.trained_step(data, context, lambda: batch)
+    a = preconditioned.trained_step(data, context, lambda: batch)
     np.testing.assert_allclose(a / 6, fit_step_size(batch), rtol=1e-5)
 
 
 def test_of_random_pairs_alone_nothing_is_learnt() -> None:
-    np.testing.assert_array_equal(trained_step.closed_form(DataConfig(), ALL_RANDOM), np.zeros(10))
+    np.testing.assert_array_equal(preconditioned.closed_form(DataConfig(), ALL_RANDOM), np.zeros(10))
 
 
 def test_its_losses_are_those_in_closed_form() -> None:

@@ -12,7 +12,7 @@ from icl_lab.analysis.compared_run import ComparedRun
 from icl_lab.analysis.measures import algorithm_distance, over_training
 from icl_lab.analysis.measures.turn import Turn, cosines_of, turn, turn_of
 from icl_lab.baselines.construction import gd_params
-from icl_lab.baselines.gd_plus_plus_fit import Rates, gd_plus_plus_of
+from icl_lab.baselines.gd_plus_plus import Rates, gd_plus_plus_of
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.regression.task import find_gd, make_model
 from icl_lab.src.config import ModelConfig

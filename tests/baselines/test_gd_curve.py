@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from icl_lab.analysis import gd_curve as command
-from icl_lab.baselines import gd_step, gradient_descent, step_sizes
+from icl_lab.baselines import gd_curve as rules
+from icl_lab.baselines import gd_step, gradient_descent
 from icl_lab.baselines.gd_curve import gd_curve
 from icl_lab.baselines.loss_curves import over_tasks, path_losses, summary, unstable_share
 from icl_lab.src.data_config import QueriesData
@@ -41,13 +42,13 @@ KNOWN = {
 @pytest.mark.parametrize("name", KNOWN)
 def test_the_known_numbers(name: str) -> None:
     """Within 5 standard errors of a thousand tasks."""
-    found = curve(DEPTH, step_size=name) if name in step_sizes.RULES else curve(DEPTH)["references"][name]
+    found = curve(DEPTH, step_size=name) if name in rules.RULES else curve(DEPTH)["references"][name]
     for step, expected in KNOWN[name].items():
         assert abs(found["mse"][step - 1] - expected) < 5 * found["sem"][step - 1], step
 
 
 def test_the_commands_choices_are_the_rules() -> None:
-    assert tuple(step_sizes.RULES) == command.STEP_SIZES
+    assert tuple(rules.RULES) == command.STEP_SIZES
 
 
 def test_the_curve_is_gradient_descent_on_each_task() -> None:

@@ -1,7 +1,8 @@
-"""Iterative solvers against NumPy's direct ones, in float64."""
+"""Iterative solvers against NumPy, identities and theory; what ends at a solution or does not."""
 
 from functools import partial
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -11,10 +12,13 @@ from scipy.optimize import minimize_scalar
 from icl_lab.baselines.iterations import (
     Interval,
     Normal,
+    Solution,
     chebyshev,
     conjugate_gradients,
     descent,
     descent_with_own_steps,
+    iterate,
+    least_between,
     momentum,
     newton_schulz,
     newton_schulz_identity,
@@ -22,9 +26,11 @@ from icl_lab.baselines.iterations import (
     own_interval,
     power_iteration,
     steepest_descent,
+    why_missing,
 )
 from icl_lab.baselines.linear_mmse import ridge, ridge_weights
-from icl_lab.baselines.own_step_sizes import Spectrum, best_step_sizes
+from icl_lab.baselines.step_sizes import Spectrum, best_step_sizes
+from icl_lab.src.checks import ConfigError
 from icl_lab.src.data_config import QueriesData
 from icl_lab.src.prng import key
 from icl_lab.src.queries import sample_batch
@@ -272,3 +278,40 @@ def test_its_own_interval_is_that_of_numpys_eigenvalues(batch):
 def test_a_context_of_zeros_stays_at_zero(solver):
     normal = Normal(jnp.zeros((2, 3, 3)), jnp.zeros((2, 3)))
     assert np.asarray(solver(normal, 3, own_interval(normal))).tolist() == np.zeros((3, 2, 3)).tolist()
+
+
+RATES = jnp.array([0.5, 0.9, 1.0, jnp.nan])  # of v <- rate v from 1: 10 steps to below .001, 66, never, not a number
+
+
+def contracted(most: int, rates: jax.Array = RATES) -> Solution:
+    start = jnp.ones((len(rates), 1))
+    return iterate(lambda v: rates[:, None] * v, lambda v: jnp.abs(v[:, 0]), start, 1e-3, most)
+
+
+@pytest.mark.parametrize(
+    ("most", "unsolved"), [(9, [True] * 4), (10, [False, True, True, True]), (66, [False, False, True, True])]
+)
+def test_each_context_takes_the_steps_that_it_needs(most: int, unsolved: list[bool]) -> None:
+    found = jax.jit(contracted, static_argnums=0)(most)
+    assert found.unsolved.tolist() == unsolved
+    np.testing.assert_allclose(found.values[0], 0.5 ** min(most, 10), rtol=1e-6)
+    np.testing.assert_array_equal(np.isnan(found.or_nan[:, 0]), unsolved)
+
+
+def test_a_solved_start_is_not_touched() -> None:
+    start = jnp.full((2, 1), 1e-4)
+    found = iterate(lambda v: v / 2, lambda v: jnp.abs(v[:, 0]), start, 1e-3, 5)
+    np.testing.assert_array_equal(found.values, start)
+
+
+def test_the_least_of_a_function_is_found_and_of_no_numbers_there_is_none() -> None:
+    assert least_between(lambda v: (v - 0.3) ** 2, -1, 2) == pytest.approx(0.3, abs=1e-4)
+    with pytest.raises(ConfigError, match="no minimum was found between -1 and 2"):
+        least_between(lambda v: float("nan"), -1, 2)
+
+
+def test_the_sentence_counts_what_is_missing() -> None:
+    assert why_missing(np.zeros(3)) is None
+    said = why_missing(np.array([0.0, np.nan, np.inf]))
+    assert said is not None
+    assert said.startswith("in 2 of 3 contexts it has not converged")

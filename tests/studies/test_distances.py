@@ -14,7 +14,7 @@ from icl_lab.analysis.measures import over_training
 from icl_lab.analysis.measures.algorithms import own_step_sizes
 from icl_lab.analysis.measures.shifts import shifted_batches
 from icl_lab.baselines.construction import gd_params
-from icl_lab.baselines.gd_plus_plus_fit import Rates, gd_plus_plus_of
+from icl_lab.baselines.gd_plus_plus import Rates, gd_plus_plus_of
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.regression.task import find_gd, make_model, make_test_batch
 from icl_lab.src.config import ModelConfig

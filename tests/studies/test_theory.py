@@ -9,7 +9,7 @@ import pytest
 
 from icl_lab.analysis.shifts import shifted
 from icl_lab.baselines import preconditioned
-from icl_lab.baselines.own_step_sizes import Spectrum, best_step_sizes, residual_polynomial
+from icl_lab.baselines.step_sizes import Spectrum, best_step_sizes, residual_polynomial
 from icl_lab.src.covariance import fixed_eigenvalues
 from icl_lab.studies.claim import UNBOUNDED, Claim
 from icl_lab.studies.study import load

@@ -9,10 +9,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from icl_lab.baselines import spectrum
-from icl_lab.baselines.convergence import least_between
-from icl_lab.baselines.gd_plus_plus_fit import Rates, fit_gd_plus_plus, gd_plus_plus_losses
+from icl_lab.baselines import step_sizes
+from icl_lab.baselines.gd_plus_plus import Rates, fit_gd_plus_plus, gd_plus_plus_losses
 from icl_lab.baselines.gradient_descent import search_step_size
+from icl_lab.baselines.iterations import least_between
 from icl_lab.src.batch import Batch
 from icl_lab.src.data import sample_batch
 from icl_lab.src.data_config import DataConfig
@@ -42,7 +42,7 @@ def tuned_gd(steps: int) -> Callable[[int], float]:
 
     def measure(seed: int) -> float:
         data = DataConfig()
-        chosen, tested = (spectrum.eigenvalues(inputs_of(2 * seed + i, data, 16 * TASKS)) for i in (0, 1))
+        chosen, tested = (step_sizes.eigenvalues(inputs_of(2 * seed + i, data, 16 * TASKS)) for i in (0, 1))
         best = least_between(lambda c: float(_residual(c, chosen, steps)), 0.1, 1.0)
         return 0.5 * data.input_variance * _residual(best, tested, steps)
 
@@ -83,7 +83,7 @@ def eigenvalue(num_pairs: int, which: str) -> Callable[[int], float]:
     """The smallest ("min") or largest ("max") eigenvalue of the scatter matrices of 10 000 contexts."""
 
     def measure(seed: int) -> float:
-        values = spectrum.eigenvalues(inputs_of(seed, DataConfig(num_pairs=num_pairs)))
+        values = step_sizes.eigenvalues(inputs_of(seed, DataConfig(num_pairs=num_pairs)))
         return float(values.min() if which == "min" else values.max())
 
     return measure
@@ -93,8 +93,8 @@ def condition_change(num_pairs: int, gamma: float) -> Callable[[int], float]:
     """The median condition number after a step of GD++ on the inputs over that before."""
 
     def measure(seed: int) -> float:
-        values = spectrum.eigenvalues(inputs_of(seed, DataConfig(num_pairs=num_pairs)))
-        after = spectrum.condition_number(np.abs(spectrum.after_a_step(values, gamma)))
-        return float(np.median(after / spectrum.condition_number(values)))
+        values = step_sizes.eigenvalues(inputs_of(seed, DataConfig(num_pairs=num_pairs)))
+        after = step_sizes.condition_number(np.abs(step_sizes.after_a_step(values, gamma)))
+        return float(np.median(after / step_sizes.condition_number(values)))
 
     return measure

@@ -20,7 +20,7 @@ from icl_lab.analysis.measures.over_training import baselines_of
 from icl_lab.analysis.measures.test_set import half_squared_errors
 from icl_lab.analysis.measures.weights import products
 from icl_lab.baselines.comparison import compare
-from icl_lab.baselines.gd_plus_plus_fit import fit_gd_plus_plus
+from icl_lab.baselines.gd_plus_plus import fit_gd_plus_plus
 from icl_lab.baselines.gradient_descent import Predictor
 from icl_lab.families.experiment import task_key
 from icl_lab.families.layerwise.config import UNTRAINED

@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import minimize
 
 from icl_lab.baselines.iterations import Normal, conjugate_gradients, descent_with_own_steps, normal_equations
-from icl_lab.baselines.own_step_sizes import Spectrum, best_step_sizes, guarded, residual_polynomial, spectrum_of
+from icl_lab.baselines.step_sizes import Spectrum, best_step_sizes, guarded, residual_polynomial, spectrum_of
 from tests import reference
 
 
