@@ -14,11 +14,12 @@ from typing import Any, NamedTuple, NoReturn
 from icl_lab.lab import cli, compile_cache
 from icl_lab.lab.configs.registry import family_of
 from icl_lab.lab.environment import check_devices
-from icl_lab.src.checks import ConfigError, require
+from icl_lab.src.checks import require
+from icl_lab.src.words import printable
 from icl_lab.store.lock import locked
 from icl_lab.store.outputs import in_path
 from icl_lab.store.params import NO_PICKLES
-from icl_lab.store.readers import StoreError, is_number
+from icl_lab.store.readers import is_number
 from icl_lab.store.rundir import read_config
 
 OF_ANY_FAMILY = (
@@ -68,7 +69,7 @@ class Command(NamedTuple):
 
     def launch(self) -> NoReturn:
         """Runs the command on this process's arguments, and exits."""
-        cli.launch(self.main, StoreError, ConfigError)
+        cli.launch(self.main)
 
 
 def check_analysis(run: Path, name: str) -> None:
@@ -81,7 +82,7 @@ def check_analysis(run: Path, name: str) -> None:
 def _show(results: Results) -> None:
     if isinstance(results, Mapping):
         for name, value in results.items():
-            print(f"{name:22s} {cli.printable(value)}")
+            print(f"{name:22s} {printable(value)}")
         return
     for row in results:
         words = (f"{name} {value:.4g}" if is_number(value) else f"{name} {value}" for name, value in row.items())

@@ -15,8 +15,8 @@ import numpy as np
 from icl_lab.analysis import trained
 from icl_lab.lab import cli
 from icl_lab.lab.configs.run import RunConfig
-from icl_lab.src.checks import ConfigError
 from icl_lab.src.statistics import mean_and_interval
+from icl_lab.src.words import printable
 from icl_lab.store import layout, provenance
 from icl_lab.store.outputs import in_path
 from icl_lab.store.readers import StoreError, expecting
@@ -51,7 +51,7 @@ def compare(runs: Sequence[Path]) -> str:
     verdicts = [trained.of_run(run) for run in runs]
     known = [met for met in verdicts if met is not None]
     rows: dict[str, Sequence[Any]] = {
-        cli.printable(run): [*map(float, row), WORDS[met]] for run, row, met in zip(runs, values, verdicts, strict=True)
+        printable(run): [*map(float, row), WORDS[met]] for run, row, met in zip(runs, values, verdicts, strict=True)
     }
     if len(runs) > 1 and len({_without_seeds(read_config(run)) for run in runs}) == 1:
         mean, half_width = mean_and_interval(values)
@@ -64,7 +64,7 @@ def _resumed_elsewhere(runs: Sequence[Path]) -> list[str]:
     """A line for each run that is not known to be bitwise identical to an uninterrupted one."""
     said = {run: provenance.is_bitwise(read_meta(run)) for run in runs}
     return [
-        f"bitwise {provenance.in_words(bitwise)}: {cli.printable(run)}"
+        f"bitwise {provenance.in_words(bitwise)}: {printable(run)}"
         + (f", resumed elsewhere with {provenance.describe_resumes(run)}" if bitwise is False else "")
         for run, bitwise in said.items()
         if not bitwise
@@ -100,4 +100,4 @@ def main(argv: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    cli.launch(main, StoreError, ConfigError)
+    cli.launch(main)

@@ -10,10 +10,8 @@ from typing import Any
 
 from icl_lab.lab import cli, compile_cache
 from icl_lab.lab.environment import check_devices
-from icl_lab.src.checks import ConfigError
 from icl_lab.store.lock import locked
 from icl_lab.store.outputs import in_path
-from icl_lab.store.readers import StoreError
 from icl_lab.store.rundir import read_config
 
 
@@ -46,4 +44,4 @@ def main(argv: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    cli.launch(main, StoreError, ConfigError)
+    cli.launch(main)

@@ -14,13 +14,13 @@ from typing import Any, NoReturn
 from icl_lab.lab import cli, compile_cache
 from icl_lab.lab.environment import check_devices
 from icl_lab.lab.flag_types import COUNT, NOT_NEGATIVE, POSITIVE, SEED, TASKS, Whole
-from icl_lab.src.checks import ConfigError, finite_results, require
+from icl_lab.src.checks import finite_results, require
 from icl_lab.src.data_config import LinearData, QueriesData
 from icl_lab.src.loss_conventions import TRIMMED_MEAN
+from icl_lab.src.words import printable
 from icl_lab.store import outputs
 from icl_lab.store.atomic import json_bytes
 from icl_lab.store.outputs import in_path, out_file
-from icl_lab.store.readers import StoreError
 from icl_lab.store.rundir import read_config
 
 STEP_SIZES = ("one_step", "spectral", "spectral_set", "envelope", "line_search")
@@ -108,7 +108,7 @@ def main(argv: list[str]) -> None:
     print(f"mse over {flags.num_tasks} tasks: {TRIMMED_MEAN} ± s.e., which is drawn; median; mean of all")
     for step in (step for step in (1, 2, 4, 8, 12, 24, 50) if step <= flags.steps):
         print(f"step {step:3d}  {_in_words(metrics, step - 1)}")
-    print(f"ridge     {_in_words(metrics['references']['ridge'], 0)}; written to {cli.printable(flags.out)}")
+    print(f"ridge     {_in_words(metrics['references']['ridge'], 0)}; written to {printable(flags.out)}")
 
 
 def _in_words(losses: Mapping[str, Any], place: int) -> str:
@@ -118,7 +118,7 @@ def _in_words(losses: Mapping[str, Any], place: int) -> str:
 
 def launch() -> NoReturn:
     """Runs the command on this process's arguments, and exits."""
-    cli.launch(main, ConfigError, StoreError)
+    cli.launch(main)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from icl_lab.lab import cli
 from icl_lab.lab.executors import choice
 from icl_lab.lab.executors.task import Executor
 from icl_lab.lab.flag_types import COUNT, Whole, shown
+from icl_lab.src.words import printable
 from icl_lab.store.lock import locked
 from icl_lab.store.rundir import read_status
 
@@ -88,9 +89,9 @@ def measure(run: Path, flags: argparse.Namespace) -> Iterator[dict[str, Any]]:
             yield from _new(row, shown)
         draw_llc(run, settings.name)
         for path in llc_traces.left_out(run):
-            print(f"not in the table: {cli.printable(path)} is not the traces of an LLC of this run", file=sys.stderr)
+            print(f"not in the table: {printable(path)} is not the traces of an LLC of this run", file=sys.stderr)
         if (status := read_status(run)) != "done":
-            print(f"{cli.printable(run)} is not done ({status}): these are its checkpoints so far", file=sys.stderr)
+            print(f"{printable(run)} is not done ({status}): these are its checkpoints so far", file=sys.stderr)
 
 
 def _executor(flags: argparse.Namespace) -> Executor | None:

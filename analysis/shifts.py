@@ -19,6 +19,7 @@ from icl_lab.lab.configs.overrides import parse
 from icl_lab.lab.configs.run import fields_of, made_of
 from icl_lab.src.checks import ConfigError, require
 from icl_lab.src.data_config import DataConfig
+from icl_lab.src.words import did_you_mean
 
 FIELDS = {field.name: field for field in fields(DataConfig)}
 
@@ -43,7 +44,7 @@ def changed_fields(text: str) -> dict[str, Any]:
         name, equals, value = part.partition("=")
         require(bool(equals), f"the shift {part!r} is not FIELD=VALUE")
         if name not in FIELDS:
-            raise ConfigError(f"the shift {part!r} names no field of the data{cli.did_you_mean(name, FIELDS)}")
+            raise ConfigError(f"the shift {part!r} names no field of the data{did_you_mean(name, FIELDS)}")
         require(name != "dim", "dim is the width of the model's tokens; no shift changes it")
         values[name] = parse(value.replace(":", ","), FIELDS[name].default, name)
     return values

@@ -15,6 +15,7 @@ from icl_lab.lab import cli
 from icl_lab.lab.environment import check_devices
 from icl_lab.lab.flag_types import Whole
 from icl_lab.runners.progress import ConsoleLogger, Logger
+from icl_lab.src.words import did_you_mean
 from icl_lab.store import outputs
 from icl_lab.store.atomic import json_bytes
 from icl_lab.store.outputs import out_file
@@ -47,7 +48,7 @@ def main(argv: list[str]) -> int:
     flags = parser().parse(argv)
     for name in flags.only:
         if name not in NAMES:
-            raise cli.UsageError(f"unknown measurement {name}{cli.did_you_mean(name, NAMES)}")
+            raise cli.UsageError(f"unknown measurement {name}{did_you_mean(name, NAMES)}")
     settings = QUICK if flags.quick else FULL
     if flags.repeats is not None:
         settings = settings._replace(repeats=flags.repeats)
@@ -104,4 +105,4 @@ def _earlier(path: Path, facts: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    cli.launch(main, StoreError)
+    cli.launch(main)

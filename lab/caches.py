@@ -17,15 +17,16 @@ from functools import cache
 from pathlib import Path
 
 from icl_lab.lab import regular_file
-from icl_lab.lab.cli import printable
+from icl_lab.src.checks import UserError
+from icl_lab.src.words import printable
 
 MOST_BYTES = 2**29
 DRAFT = ".tmp"
 DRAFT_SECONDS = 3600.0  # after which a draft's process has ended: each is written in seconds
 
 
-class UnsafeFolder(Exception):
-    """Nothing can be kept there; the message is one sentence."""
+class UnsafeFolder(UserError):
+    """Nothing can be kept there."""
 
 
 def user_folder(name: str) -> Path:

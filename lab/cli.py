@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import codecs
 import contextlib
-import difflib
 import io
 import os
 import re
@@ -20,10 +19,12 @@ from typing import Any, NoReturn
 
 from absl.flags import argparse_flags
 
-from icl_lab.lab import command_end, environment
+from icl_lab.lab import command_end, environment, plugins
 from icl_lab.lab.flag_types import of_field
+from icl_lab.src.checks import UsageError as UsageError
+from icl_lab.src.checks import UserError
+from icl_lab.src.words import CONFIG_PREFIX, did_you_mean, printable
 
-CONFIG_PREFIX = "--config."
 CONFIG_HELP = "--config.help"
 PLUGIN = "--plugin"
 OUT_OF_MEMORY = "not enough memory for arrays of these sizes; use fewer tasks or a smaller model"
@@ -31,12 +32,6 @@ OUT_OF_MEMORY = "not enough memory for arrays of these sizes; use fewer tasks or
 
 SEPARATORS: dict[type, str] = {list: ",", tuple: "/"}  # of default values in a help text
 NEGATIVE = re.compile(r"-(\d[\d_]*\.?\d*|\.\d+)(e[-+]?\d+)?$|-inf(inity)?$|-nan$", re.IGNORECASE)  # no flags
-LEAST_BEGINNING = 3  # letters that suggest the flag which begins with them
-NEAR = 0.7  # share of the letters that a word has in common with one it is taken for
-
-
-class UsageError(Exception):
-    """An invalid command line; the message is one sentence for the user."""
 
 
 class Parser(argparse_flags.ArgumentParser):
@@ -140,33 +135,6 @@ def add_word_lists(parser: Parser, flags: Iterable[Any]) -> None:
         parser.add_argument(f"--{flag.name}", nargs="+", help=flag.text)
 
 
-def words_of(text: str) -> tuple[str, ...]:
-    """Words parted by commas, as in a,b or (a, b). A comma in brackets is part of a word: these may be expressions.
-
-    So is a blank inside a word: whoever reads it says whether it may be there.
-    """
-    inside = text.strip()
-    if inside.startswith("(") and inside.endswith(")"):
-        words, balanced = _parted(inside[1:-1])
-        if balanced and len(words) != 1:  # of (a)|(b) the inside is not balanced, and of (a|b) it is one word
-            return tuple(filter(None, words))
-    return tuple(filter(None, _parted(inside)[0]))
-
-
-def _parted(text: str) -> tuple[list[str], bool]:
-    """The words between commas outside all brackets, and whether every bracket that closes was open."""
-    words, depth, balanced = [""], 0, True
-    for letter in text:
-        depth += (letter in "([{") - (letter in ")]}")
-        balanced &= depth >= 0
-        if letter == "," and depth <= 0:
-            words.append("")
-        else:
-            words[-1] += letter
-    words = [word.strip() for word in words]
-    return words if words != [""] else [], balanced
-
-
 def add_former_names(parser: Parser, flag: str, names: Iterable[str]) -> None:
     """Lets names that a flag had in earlier versions stand for it; no help lists them."""
     action = parser._option_string_actions[f"--{flag}"]
@@ -223,44 +191,16 @@ def plugin_flags(files: Iterable[object]) -> list[str]:
 
 
 def load_plugins(files: Sequence[str]) -> None:
-    """Loads plugins; `UsageError` for a broken one. Their output goes to standard error, since it is not a result."""
-    if not files:
-        return
-    from icl_lab.lab import plugins  # from a higher floor, so only where there are plugins
-
+    """Loads plugins; `PluginError` for a broken one. Their output goes to standard error, since it is not a result."""
     for file in files:
         with contextlib.redirect_stdout(sys.stderr):
-            try:
-                plugins.load(file)
-            except plugins.PluginError as error:
-                raise UsageError(str(error)) from None
+            plugins.load(file)
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """', did you mean ...?' with the nearest known word, or ''. What flags begin with counts for nothing."""
-    names: dict[str, str] = {}
-    for each in known:
-        names.setdefault(_bare(each), each)
-    bare = _bare(word)
-    begun = [name for name in names if len(bare) >= LEAST_BEGINNING and name.startswith(bare)]
-    nearest = difflib.get_close_matches(bare, names, n=1, cutoff=NEAR) or begun
-    return f", did you mean {names[nearest[0]]}?" if nearest else ""
-
-
-def _bare(word: str) -> str:
-    """A flag, or a word, without what all of them begin with."""
-    return word.removeprefix(CONFIG_PREFIX).lstrip("-")
-
-
-def launch(main: Callable[[list[str]], int | None], *user_errors: type[Exception]) -> NoReturn:
-    """Runs a command with this process's arguments and exits: 0, or 2 with one sentence for errors of the user."""
+def launch(main: Callable[[list[str]], int | None]) -> NoReturn:
+    """Runs a command with this process's arguments and exits: 0, or 2 with one sentence for a `UserError`."""
     _replace_unprintable()
-    expected: tuple[type[Exception], ...] = (
-        UsageError,
-        argparse.ArgumentTypeError,
-        environment.UnusableEnvironment,
-        *user_errors,
-    )
+    expected = (UserError, argparse.ArgumentTypeError, environment.UnusableEnvironment)
     try:
         environment.num_threads()
         environment.check_variables()
@@ -322,11 +262,6 @@ def _flush() -> None:
 def _discard_output() -> None:
     if sys.stdout is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def printable(text: object) -> str:
-    """Text that is safe to print: control characters, line ends and direction marks are escaped."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
 
 
 def _print_error(message: str) -> int:

@@ -13,9 +13,10 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from icl_lab.lab.configs.family_checks import check, check_presets
 from icl_lab.lab.flag_types import Whole
 from icl_lab.lab.plugin_files import PluginError, calling_plugin, load
-from icl_lab.src import intervals, registries
+from icl_lab.src import registries
 from icl_lab.src.checks import ConfigError, require
 from icl_lab.src.registry import Registry
 
@@ -157,6 +158,8 @@ def conjecture(
     `scale` is that of its interval (`src.intervals.SCALES`). `control`: settings that differ in the control, which is
     trained; by default the control is the same networks untrained.
     """
+    from icl_lab.src import intervals  # imports NumPy
+
     require(bool(str(says).strip()), "a conjecture begins with the sentence that it says")
     require(SEEDS.has(seeds), f"seeds is {seeds!r}; it must be {SEEDS}")
     ranges = {"loss_ratio": loss_ratio, "cosine": cosine, "accepted": accepted}
@@ -190,8 +193,6 @@ def family(description: Any) -> Any:
     `modules` names its other two parts: one with an `EXPERIMENT` (`families.experiment`), one with an `ENDING`
     (`runners.finish`). `ConfigError` if a part is missing or a name is taken.
     """
-    from icl_lab.lab.configs.family_checks import check, check_presets
-
     plugin = calling_plugin(__file__)
     check(description)
     registries.FAMILIES.add(description.name, description, plugin)

@@ -12,6 +12,7 @@ import numpy as np
 
 from icl_lab.lab import cli
 from icl_lab.plots import style
+from icl_lab.src.words import printable
 from icl_lab.store import layout
 from icl_lab.store.lock import refuse_links
 from icl_lab.store.manifest import adopt
@@ -91,8 +92,8 @@ def main(argv: list[str]) -> None:
     refuse_links(flags.run)
     adopt(flags.run)
     for path in draw_attention(flags.run, flags.out or flags.run / layout.FIGURES):
-        print(cli.printable(path))
+        print(printable(path))
 
 
 if __name__ == "__main__":
-    cli.launch(main, StoreError)
+    cli.launch(main)

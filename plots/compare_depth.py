@@ -14,6 +14,7 @@ import numpy as np
 from icl_lab.lab import cli
 from icl_lab.plots import style
 from icl_lab.src.loss_conventions import TRIMMED_MEAN
+from icl_lab.src.words import printable
 from icl_lab.store import layout, outputs
 from icl_lab.store.atomic import csv_bytes
 from icl_lab.store.outputs import in_path, out_folder
@@ -217,8 +218,8 @@ def main(argv: list[str]) -> None:
         if name not in REFERENCES:
             raise cli.UsageError(f"references has {name!r}; each must be one of {', '.join(REFERENCES)}")
     for path in compare(flags.gd, flags.layerwise, flags.out, flags.references, flags.statistic, flags.log):
-        print(cli.printable(path))
+        print(printable(path))
 
 
 if __name__ == "__main__":
-    cli.launch(main, StoreError)
+    cli.launch(main)

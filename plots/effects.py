@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.lab import cli
+from icl_lab.lab.configs.run import RunConfig
 from icl_lab.plots import style
 from icl_lab.plots.table_command import draw_from_table
 from icl_lab.store import outputs
@@ -46,9 +46,9 @@ RELATIVE = ("change_low", "change", "change_high")
 ANY = (-math.inf, math.inf)
 LOST = (-100.0, math.inf)  # a positive value can fall by at most 100 %
 UNITS = {
-    "loss": Unit(RELATIVE, 100, 1.0, "change, %", RegressionConfig.test_tasks, LOST),
-    "step": Unit(RELATIVE, 100, 1.0, "change of the step, %", RegressionConfig.eval_tasks, ANY),
-    "auroc": Unit(("low", "difference", "high"), 1, 0.01, "difference of AUROC", RegressionConfig.eval_tasks, (-1, 1)),
+    "loss": Unit(RELATIVE, 100, 1.0, "change, %", RunConfig.test_tasks, LOST),
+    "step": Unit(RELATIVE, 100, 1.0, "change of the step, %", RunConfig.eval_tasks, ANY),
+    "auroc": Unit(("low", "difference", "high"), 1, 0.01, "difference of AUROC", RunConfig.eval_tasks, (-1, 1)),
 }
 FAR = ("linear_mmse", "mask_bayes")  # controls that know the noise: changes from them are of another magnitude
 # margins at which a logarithmic axis has its ticks: the most that have room
@@ -279,4 +279,4 @@ def main(argv: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    cli.launch(main, StoreError)
+    cli.launch(main)

@@ -64,4 +64,4 @@ def main(argv: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    cli.launch(main, StoreError)
+    cli.launch(main)

@@ -13,7 +13,7 @@ import numpy as np
 from icl_lab.lab import cli
 from icl_lab.plots import style
 from icl_lab.plots.table_command import draw_from_table
-from icl_lab.store.readers import StoreError, expecting, read_csv
+from icl_lab.store.readers import expecting, read_csv
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,4 +77,4 @@ def main(argv: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    cli.launch(main, StoreError)
+    cli.launch(main)

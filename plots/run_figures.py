@@ -16,11 +16,11 @@ from icl_lab.plots.compare_depth import draw_layerwise
 from icl_lab.plots.sines import draw_functions
 from icl_lab.plots.training import draw_alignment, draw_loss
 from icl_lab.plots.weights import draw_weights
+from icl_lab.src.words import printable
 from icl_lab.store import layout
 from icl_lab.store.lock import refuse_links
 from icl_lab.store.manifest import adopt
 from icl_lab.store.outputs import in_path
-from icl_lab.store.readers import StoreError
 from icl_lab.store.rundir import read_config
 
 # (the file a figure is drawn from, how)
@@ -59,8 +59,8 @@ def main(argv: list[str]) -> None:
         raise cli.UsageError("no run to draw: give --run DIR (make demo_concat makes one)")
     for run in runs:
         draw_run(run)
-        print(cli.printable(run / layout.FIGURES))
+        print(printable(run / layout.FIGURES))
 
 
 if __name__ == "__main__":
-    cli.launch(main, StoreError)
+    cli.launch(main)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from icl_lab.lab.cli import printable
+from icl_lab.src.words import printable
 from icl_lab.store import outputs
 
 if TYPE_CHECKING:

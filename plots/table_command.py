@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from icl_lab.lab import cli
+from icl_lab.src.words import printable
 from icl_lab.store.outputs import in_path, out_folder
 
 
@@ -18,4 +19,4 @@ def draw_from_table(
     parser.add_argument("--out", type=out_folder, required=True, help="folder of the figures")
     flags = parser.parse(argv)
     for path in draw(flags.source, flags.out):
-        print(cli.printable(path))
+        print(printable(path))

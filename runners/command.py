@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import NoReturn
 
 from icl_lab.lab import cli, compile_cache
-from icl_lab.lab.cli import printable
 from icl_lab.lab.configs.keys import leaves
 from icl_lab.lab.configs.run import fields_of
 from icl_lab.lab.executors.signals import RESUME_HINT, catch_signals
@@ -18,10 +17,10 @@ from icl_lab.runners import distributed, flags, llc
 from icl_lab.runners.resume import locked_runs, restore_threads
 from icl_lab.runners.static_shape import Run
 from icl_lab.runners.summary import summary_text
-from icl_lab.src.checks import ConfigError
+from icl_lab.src.words import printable
 from icl_lab.store import checkpoint, layout, provenance, rundir
 from icl_lab.store.lock import locked
-from icl_lab.store.readers import StoreError, expecting
+from icl_lab.store.readers import expecting
 
 
 def run(models: str | Sequence[str], prog: str, description: str) -> NoReturn:
@@ -31,7 +30,7 @@ def run(models: str | Sequence[str], prog: str, description: str) -> NoReturn:
 
 def launch(main: Callable[[list[str]], int]) -> NoReturn:
     """Runs a command that trains with this process's arguments, and exits."""
-    cli.launch(main, StoreError, ConfigError)
+    cli.launch(main)
 
 
 def main(models: str | Sequence[str], prog: str, description: str, argv: Sequence[str]) -> int:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from icl_lab.lab import cli
-from icl_lab.lab.cli import printable
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.lab.environment import (
     MOST_THREADS,
@@ -24,6 +23,7 @@ from icl_lab.lab.environment import (
 )
 from icl_lab.lab.flag_types import INFINITY, Either, Number
 from icl_lab.runners.static_shape import Run
+from icl_lab.src.words import printable
 from icl_lab.store import checkpoint, layout, provenance, rundir
 from icl_lab.store.lock import locked
 from icl_lab.store.provenance import changed_files, provenance_of

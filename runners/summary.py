@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from icl_lab.lab.cli import printable
 from icl_lab.lab.configs.run import RunConfig
+from icl_lab.src.words import printable
 from icl_lab.store import layout, rundir
 from icl_lab.store.readers import expecting
 

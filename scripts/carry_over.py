@@ -21,6 +21,7 @@ from icl_lab.lab.configs.run import RunConfig, to_dict
 from icl_lab.lab.configs.schema_1 import earlier_id
 from icl_lab.lab.environment import check_devices
 from icl_lab.src.checks import ConfigError
+from icl_lab.src.words import printable
 from icl_lab.store.atomic import json_bytes
 from icl_lab.store.outputs import out_folder
 from icl_lab.store.readers import StoreError, expecting, read_json, reading
@@ -133,11 +134,11 @@ def main(argv: list[str]) -> int:
         outputs.write({path: file.content for path, file in files.items()}, WRITER)
     for path, file in files.items():
         kind = "configs and commands" if path.suffix == ".json" else "cell names"
-        print(f"{cli.printable(path)}: {file.changes} {kind}")
+        print(f"{printable(path)}: {file.changes} {kind}")
     result = "would be updated" if flags.check else "updated"
     print(f"{len(files)} files {result}" if files else "everything is up to date")
     return 1 if flags.check and files else 0
 
 
 if __name__ == "__main__":
-    cli.launch(main, StoreError, ConfigError)
+    cli.launch(main)

@@ -22,11 +22,10 @@ from icl_lab.lab.flag_types import COUNT, SEED
 from icl_lab.runners import resume
 from icl_lab.runners.command import print_notices, report_divergence, report_stop
 from icl_lab.runners.resume import Persistence, locked_runs
-from icl_lab.src.checks import ConfigError
 from icl_lab.src.statistics import mean_and_interval
 from icl_lab.store import layout, rundir
 from icl_lab.store.outputs import out_folder
-from icl_lab.store.readers import StoreError, expecting
+from icl_lab.store.readers import expecting
 
 WIDTH = 5  # runs that train together
 
@@ -129,4 +128,4 @@ def _seconds(run: Path) -> float:
 
 
 if __name__ == "__main__":
-    cli.launch(main, StoreError, ConfigError)
+    cli.launch(main)

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from icl_lab.lab import cli
 from icl_lab.lab.environment import check_devices
 from icl_lab.lab.flag_types import shown
-from icl_lab.src.checks import ConfigError
+from icl_lab.src.words import printable
 from icl_lab.store import outputs
 from icl_lab.store.atomic import json_bytes
 from icl_lab.store.outputs import out_file
@@ -149,7 +149,7 @@ def main(argv: list[str]) -> int:
         parts[name] = _done(PARTS[name], work, flags.quick)
         outputs.write({flags.out: json_bytes(results)}, WRITER)
     failed = [name for name, part in parts.items() if _failed(part)]
-    print(f"{cli.printable(flags.out)}: {', '.join(parts)}{'; failed: ' if failed else ''}{', '.join(failed)}")
+    print(f"{printable(flags.out)}: {', '.join(parts)}{'; failed: ' if failed else ''}{', '.join(failed)}")
     return 1 if failed else 0
 
 
@@ -208,4 +208,4 @@ def _done(part: Part, work: Path, quick: bool) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    cli.launch(main, StoreError, ConfigError)
+    cli.launch(main)

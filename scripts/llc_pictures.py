@@ -15,7 +15,6 @@ import numpy as np
 from icl_lab.lab import cli
 from icl_lab.store import outputs
 from icl_lab.store.outputs import out_folder
-from icl_lab.store.readers import StoreError
 
 if TYPE_CHECKING:
     from jax import Array
@@ -147,4 +146,4 @@ def main(argv: Sequence[str]) -> Any:
 
 
 if __name__ == "__main__":
-    cli.launch(main, StoreError)
+    cli.launch(main)

@@ -16,7 +16,6 @@ from icl_lab.lab import cli
 from icl_lab.store import outputs
 from icl_lab.store.atomic import csv_bytes
 from icl_lab.store.outputs import out_folder
-from icl_lab.store.readers import StoreError
 
 if TYPE_CHECKING:
     from icl_lab.analysis.measures.llc_check import Check
@@ -141,4 +140,4 @@ def _wrong() -> Iterator[Wrong]:
 
 
 if __name__ == "__main__":
-    cli.launch(main, StoreError)
+    cli.launch(main)

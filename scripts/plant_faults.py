@@ -23,7 +23,8 @@ from typing import Any, NamedTuple
 
 from icl_lab.lab import cli
 from icl_lab.lab.flag_types import Number
-from icl_lab.src.checks import ConfigError, require
+from icl_lab.src.checks import require
+from icl_lab.src.words import did_you_mean
 
 ROOT = Path(__file__).resolve().parent.parent
 FAULTS = ROOT / "tests/faults.toml"
@@ -109,7 +110,7 @@ def chosen(faults: Sequence[Fault], only: Sequence[str], first: str | None) -> l
     """The faults of these names, or all from one on; `ConfigError` for a name that none has."""
     names = [fault.name for fault in faults]
     for name in (*only, *([first] if first else [])):
-        require(name in names, f"there is no fault {name!r}{cli.did_you_mean(name, names)}")
+        require(name in names, f"there is no fault {name!r}{did_you_mean(name, names)}")
     return [fault for fault in faults[names.index(first) if first else 0 :] if not only or fault.name in only]
 
 
@@ -146,4 +147,4 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    cli.launch(main, ConfigError)
+    cli.launch(main)

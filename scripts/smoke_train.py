@@ -14,10 +14,10 @@ from icl_lab.lab import cli
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.lab.executors.signals import catch_signals
 from icl_lab.runners.command import resume_command
-from icl_lab.src.checks import ConfigError
+from icl_lab.src.words import printable
 from icl_lab.store import layout, rundir
 from icl_lab.store.outputs import out_folder
-from icl_lab.store.readers import StoreError, expecting, read_npy, read_npz, reading
+from icl_lab.store.readers import expecting, read_npy, read_npz, reading
 
 RATE = 0.25
 STANDARD_ERRORS = 4.0  # tolerance of a mask's rate; seeds are fixed, so the check is deterministic
@@ -117,7 +117,7 @@ def main(argv: list[str]) -> int:
     for name, (_, _, checks) in RUNS.items():
         errors = [error for check in checks if (error := check(flags.out / name))]
         print(f"{'FAILED' if errors else 'ok':7} {name}: {', '.join(check.__name__ for check in checks)}")
-        wrong += [f"{cli.printable(flags.out / name)}: {error}" for error in errors]
+        wrong += [f"{printable(flags.out / name)}: {error}" for error in errors]
     for sentence in wrong:
         print(f"wrong: {sentence}")
     return 1 if wrong else 0
@@ -155,4 +155,4 @@ def _train(out: Path, quiet: bool) -> int:
 
 
 if __name__ == "__main__":
-    cli.launch(main, StoreError, ConfigError)
+    cli.launch(main)

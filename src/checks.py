@@ -10,8 +10,16 @@ LARGEST = 3.4028234663852886e38  # of the numbers of float32, in which everythin
 TOO_MANY = 2**31  # elements of an array, or steps: indices are 32-bit integers
 
 
-class ConfigError(ValueError):
-    """A value that cannot be used; the message is one sentence for the user."""
+class UserError(Exception):
+    """What its user can mend: a command prints the message, one sentence, and ends with exit status 2."""
+
+
+class ConfigError(UserError, ValueError):
+    """A value that cannot be used."""
+
+
+class UsageError(UserError):
+    """An invalid command line."""
 
 
 def require(condition: bool, sentence: str) -> None:

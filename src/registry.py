@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -31,17 +32,28 @@ class Plugin(NamedTuple):
 LOADED: dict[str, Plugin] = {}  # by name; `lab.plugins.load` and imports of plugins fill it
 
 
+class Deferred(NamedTuple):
+    """A built-in entry that is imported when it is asked for: an attribute of a module."""
+
+    module: str
+    attribute: str
+
+
 class Registry(Mapping[str, T]):
     """Names of one kind -> what they stand for. Built-in names come first, those of plugins in the order they came."""
 
     def __init__(self, kind: str, built_in: Mapping[str, T], reserved: Iterable[str] = ()):
         self.kind = kind
-        self._entries = dict(built_in)
+        self._entries: dict[str, T | Deferred] = dict(built_in)
         self._plugins: dict[str, str] = {}
         self._reserved = (*RESERVED, *reserved)
 
     def __getitem__(self, name: str) -> T:
-        return self._entries[name]
+        entry = self._entries[name]
+        if isinstance(entry, Deferred):
+            loaded: T = getattr(import_module(entry.module), entry.attribute)
+            self._entries[name] = entry = loaded
+        return entry
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)
@@ -58,7 +70,7 @@ class Registry(Mapping[str, T]):
         """The plugin that added a name; None for a built-in or unknown one."""
         return LOADED.get(self._plugins.get(name, ""))
 
-    def build_in(self, name: str, entry: T) -> None:
+    def build_in(self, name: str, entry: T | Deferred) -> None:
         """Adds a built-in name, whose entry is made above the registry."""
         require(name not in self, f"{self.kind} {name!r} exists already")
         self._entries[name] = entry

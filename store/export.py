@@ -22,6 +22,7 @@ from typing import Any, Protocol
 
 from icl_lab.lab import cli
 from icl_lab.lab.environment import extra
+from icl_lab.src.words import printable
 from icl_lab.store import earlier_names, layout, rundir
 from icl_lab.store.listing import run_folders
 from icl_lab.store.lock import refuse_links_below
@@ -198,7 +199,7 @@ class Export:
 
     def _leave_out(self, run: Path, sentence: str) -> None:
         if run not in self.damaged:
-            print(cli.printable(f"error: {sentence}"), file=sys.stderr, flush=True)
+            print(printable(f"error: {sentence}"), file=sys.stderr, flush=True)
         self.damaged.add(run)
 
     def run(self, follow: bool) -> None:
@@ -253,9 +254,9 @@ def main(argv: list[str]) -> int:
         if not (flags.follow and export.damaged):
             raise
     for name, number in export.counts.items():
-        print(f"{cli.printable(name)}: {number} records")
+        print(f"{printable(name)}: {number} records")
     return 2 if export.damaged else 0
 
 
 if __name__ == "__main__":
-    cli.launch(main, StoreError)
+    cli.launch(main)

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from icl_lab.lab.cli import printable
+from icl_lab.src.words import printable
 from icl_lab.store import layout, ownership
 from icl_lab.store.manifest import adopt
 from icl_lab.store.ownership import MAX_DEPTH, HeldLock, LockBusy, Owner, Watch

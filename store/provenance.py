@@ -19,12 +19,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from icl_lab.lab.cli import printable
 from icl_lab.lab.configs.identity import RESULTS_VERSION, config_id
 from icl_lab.lab.configs.registry import family_of
 from icl_lab.lab.configs.run import SCHEMA_VERSION, RunConfig
 from icl_lab.lab.environment import num_threads
 from icl_lab.lab.environment_variables import recorded
+from icl_lab.src.words import printable
 from icl_lab.store import checkpoint, layout, rundir
 from icl_lab.store.readers import StoreError, expecting
 

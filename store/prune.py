@@ -20,6 +20,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from icl_lab.lab import cli
+from icl_lab.src.words import printable
 from icl_lab.store import layout, manifest, ownership, rundir
 from icl_lab.store.listing import Entry, list_runs, run_folders
 from icl_lab.store.lock import in_use, link_below, locked
@@ -126,14 +127,14 @@ def main(argv: list[str]) -> int:
     entries = []
     for entry in chosen(flags.folder, flags.status, flags.older_than, now):
         if why := _why_kept(entry, flags.folder):
-            print(cli.printable(f"not listed: {entry.path} is {why}"), file=sys.stderr)
+            print(printable(f"not listed: {entry.path} is {why}"), file=sys.stderr)
         else:
             entries.append(entry)
     code = code_of(entries)
     if flags.delete not in (None, code):
         raise StoreError(f"the list with the code {flags.delete} is not that of today, {code}; look at it first")
     for entry in entries:
-        print(f"{cli.printable(entry.path)}  {entry.status}  {age(entry.time, now)}  {size(entry.size)}")
+        print(f"{printable(entry.path)}  {entry.status}  {age(entry.time, now)}  {size(entry.size)}")
     if not flags.delete:
         print(f"{_total(entries)}; to delete these: --delete {code}" if entries else "no run is to be deleted")
         return 0
@@ -156,12 +157,12 @@ def _delete(entry: Entry, below: Path) -> bool:
     try:
         kept = delete(entry, below)
     except StoreError as error:
-        print(cli.printable(f"error: {error}"), file=sys.stderr)
+        print(printable(f"error: {error}"), file=sys.stderr)
     except OSError as error:
-        print(cli.printable(f"error: {error.filename}: {error.strerror}"), file=sys.stderr)
+        print(printable(f"error: {error.filename}: {error.strerror}"), file=sys.stderr)
     else:
         if kept:
-            print(cli.printable(f"{entry.path} keeps files that are not the run's: {', '.join(kept)}"))
+            print(printable(f"{entry.path} keeps files that are not the run's: {', '.join(kept)}"))
         return True
     return False
 
@@ -171,4 +172,4 @@ def _total(entries: Sequence[Entry]) -> str:
 
 
 if __name__ == "__main__":
-    cli.launch(main, StoreError)
+    cli.launch(main)

@@ -18,6 +18,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from safetensors import safe_open
 
+from icl_lab.src.checks import UserError
 from icl_lab.store.earlier_names import todays_columns
 
 if TYPE_CHECKING:
@@ -34,8 +35,8 @@ MERGE_MARKERS = ("<<<<<<<", "|||||||", "=======", ">>>>>>>")  # at the start of 
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
-class StoreError(Exception):
-    """A file or folder cannot be used; the message is one sentence for the user."""
+class StoreError(UserError):
+    """A file or folder cannot be used."""
 
 
 @contextmanager

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from icl_lab.lab import cli
+from icl_lab.src.words import printable
 from icl_lab.store import provenance
 from icl_lab.store.listing import MISSING, Entry, list_runs
 from icl_lab.store.outputs import in_path
-from icl_lab.store.readers import StoreError
 from icl_lab.store.rundir import RUNS
 
 COLUMNS = ("run", "status", "age", "size", "test set", "sources", "differs in")
@@ -42,7 +42,7 @@ def _sweeps(entries: Sequence[Entry]) -> list[str]:
         by_folder.setdefault(entry.path.parent, Counter())["killed" if entry.killed else entry.status] += 1
     sweeps = {folder: counts for folder, counts in by_folder.items() if any(folder.glob("plan_*.json"))}
     return [
-        f"sweep {cli.printable(folder)}: {', '.join(f'{number} {status}' for status, number in sorted(counts.items()))}"
+        f"sweep {printable(folder)}: {', '.join(f'{number} {status}' for status, number in sorted(counts.items()))}"
         for folder, counts in sorted(sweeps.items())
     ]
 
@@ -50,15 +50,15 @@ def _sweeps(entries: Sequence[Entry]) -> list[str]:
 def _cells(entry: Entry, differing: Mapping[str, Any], now: datetime) -> tuple[str, ...]:
     status = f"{entry.status} on {entry.host}" if entry.status == "running" and entry.host else entry.status
     status = "killed" if entry.killed else status
-    shown = [cli.printable(entry.path), cli.printable(status), age(entry.time, now), size(entry.size)]
+    shown = [printable(entry.path), printable(status), age(entry.time, now), size(entry.size)]
     if entry.reason:
-        return (*shown, "", "", cli.printable(" ".join(entry.reason.split())))
+        return (*shown, "", "", printable(" ".join(entry.reason.split())))
     loss = "" if entry.loss is None else f"{entry.loss[0]} {entry.loss[1]:.4g}"
     if entry.bitwise is False or (entry.bitwise is None and entry.status == "done"):
         differing = {**differing, "bitwise": provenance.in_words(entry.bitwise)}
     differing = {**differing, MISSING: [*entry.plugins_missing]} if entry.plugins_missing else differing
     fields = " ".join(f"{name}={_value(value)}" for name, value in differing.items())
-    return (*shown, loss, entry.sources, cli.printable(f"{entry.config['name']} {fields}"))
+    return (*shown, loss, entry.sources, printable(f"{entry.config['name']} {fields}"))
 
 
 def age(time: datetime | None, now: datetime) -> str:
@@ -122,4 +122,4 @@ def main(argv: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    cli.launch(main, StoreError)
+    cli.launch(main)

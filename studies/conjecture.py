@@ -29,6 +29,7 @@ from icl_lab.src import intervals
 from icl_lab.src.checks import ConfigError, require
 from icl_lab.src.registries import CONJECTURES, OPPONENTS, Conjecture
 from icl_lab.src.registry import LOADED
+from icl_lab.src.words import did_you_mean
 from icl_lab.store import layout
 from icl_lab.store.lock import locked
 from icl_lab.store.readers import StoreError, expecting, read_csv
@@ -117,7 +118,7 @@ def _check_algorithms(name: str, config: Any, file: Path) -> None:
     import jax
 
     known = {**ALGORITHMS, **OPPONENTS}
-    near = cli.did_you_mean(name, known) or f"; the known ones are {', '.join(known)}"
+    near = did_you_mean(name, known) or f"; the known ones are {', '.join(known)}"
     require(name in known, f"algorithm is {name!r}, which nobody registers{near}")
     with plugin_errors(file):
         batch = jax.eval_shape(partial(make_test_batch, config))

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from icl_lab.lab import cli
 from icl_lab.lab.executors.task import Executor
 from icl_lab.plots import style
 from icl_lab.runners.loop import device_text
 from icl_lab.src import intervals
 from icl_lab.src.registries import CONJECTURES
 from icl_lab.src.registry import LOADED, Plugin
+from icl_lab.src.words import printable
 from icl_lab.store import outputs
 from icl_lab.store.atomic import csv_bytes
 from icl_lab.store.provenance import commit_of
@@ -79,8 +79,8 @@ def report(study: Study, profile: str, runs_dir: Path, out: Path, cluster: Execu
     outputs.write({out / f"{study.name}.md": text.encode()}, ledger.WRITER)
     for row in rows:
         print(f"{row['claim']}: {template.verdict(row)}, {template.measured(row)}, accepted {template.accepted(row)}")
-    print(cli.printable(f"{verdict(rows)}: {CONJECTURES[study.name].says}"))
-    print(cli.printable(out / f"{study.name}.md"))
+    print(printable(f"{verdict(rows)}: {CONJECTURES[study.name].says}"))
+    print(printable(out / f"{study.name}.md"))
 
 
 def _row(study: Study, profile: str, claim: Claim, measurement: Measurement | None) -> Row:

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from icl_lab.lab import cli
 from icl_lab.lab.configs.run import to_dict
 from icl_lab.lab.executors.task import Executor
+from icl_lab.src.words import printable
 from icl_lab.store import outputs, rundir
 from icl_lab.store.atomic import csv_bytes, json_bytes
 from icl_lab.store.readers import expecting, read_json
@@ -69,7 +69,7 @@ def _labels(figure: AnyFigure, table: Path, bundle: Mapping[str, Any]) -> Labels
     if not missing:
         return figure.labels(_seeds(bundle["configs"]))
     print(
-        f"{cli.printable(table)} was written before it had a column {', '.join(missing)}: it is drawn as it was; "
+        f"{printable(table)} was written before it had a column {', '.join(missing)}: it is drawn as it was; "
         f"'{bundle['command']}' measures it again"
     )
     labels: Labels = bundle["labels"]

@@ -14,11 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from icl_lab.lab import cli
-from icl_lab.src.checks import ConfigError
 from icl_lab.store import outputs
 from icl_lab.store.atomic import csv_bytes
 from icl_lab.store.outputs import out_folder
-from icl_lab.store.readers import StoreError
 from icl_lab.studies.claim import UNBOUNDED, Claim, Measurement
 from icl_lab.studies.ledger import ERROR_RATES, WRITER
 from icl_lab.studies.verdict import verdict_of
@@ -191,4 +189,4 @@ def allowed(draws: int) -> float:
 
 
 if __name__ == "__main__":
-    cli.launch(main, StoreError, ConfigError)
+    cli.launch(main)

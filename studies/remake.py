@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from icl_lab.lab import cli
-from icl_lab.src.checks import ConfigError
+from icl_lab.src.words import printable
 from icl_lab.store.outputs import out_folder
 from icl_lab.store.readers import StoreError
 from icl_lab.studies.study import Study, all_studies
@@ -34,11 +34,11 @@ def main(argv: list[str]) -> None:
     ledger.write(flags.report, {})
     for study in all_studies():
         for name in _pages(study, flags.report, flags.figures):
-            print(cli.printable(flags.report / name))
+            print(printable(flags.report / name))
     if flags.figures:
         draw_ledger(flags.report / ledger.TABLE, flags.report / ledger.FIGURES)
     index.write(flags.report)
-    print(cli.printable(flags.report / ledger.INDEX))
+    print(printable(flags.report / ledger.INDEX))
 
 
 def _pages(study: Study, out: Path, figures: bool) -> list[str]:
@@ -59,4 +59,4 @@ def _pages(study: Study, out: Path, figures: bool) -> list[str]:
 
 
 if __name__ == "__main__":
-    cli.launch(main, StoreError, ConfigError)
+    cli.launch(main)

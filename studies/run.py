@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING
 
 from icl_lab.lab import cli
 from icl_lab.lab.environment import check_devices, check_extra
-from icl_lab.src.checks import ConfigError
+from icl_lab.src.words import did_you_mean
 from icl_lab.store import rundir
 from icl_lab.store.outputs import out_folder
-from icl_lab.store.readers import StoreError
 from icl_lab.studies.profile import PROFILES, of_profile
 from icl_lab.studies.study import RUNS_DIRS, all_studies, load
 from icl_lab.sweeps.collect import check_out
@@ -81,7 +80,7 @@ def main(argv: list[str]) -> int:
 def _conjecture(file: Path, flags: argparse.Namespace) -> int:
     """The conjecture that a plugin states."""
     if file.suffix != ".py" and not file.is_dir():
-        near = cli.did_you_mean(str(file), RUNS_DIRS)
+        near = did_you_mean(str(file), RUNS_DIRS)
         raise cli.UsageError(f"there is no study {str(file)!r}{near}; choose {', '.join(RUNS_DIRS)} or name a file.py")
     if flags.claims or flags.controls:
         raise cli.UsageError("all predictions of a conjecture are measured; leave --claims and --controls out")
@@ -103,7 +102,7 @@ def _conjecture(file: Path, flags: argparse.Namespace) -> int:
 def _named(names: Iterable[str], known: Mapping[str, tuple[Study, Claim]]) -> list[tuple[Study, Claim]]:
     for name in names:
         if name not in known:
-            raise cli.UsageError(f"unknown claim {name!r}{cli.did_you_mean(name, known)}")
+            raise cli.UsageError(f"unknown claim {name!r}{did_you_mean(name, known)}")
     return [known[name] for name in dict.fromkeys(names)]
 
 
@@ -260,4 +259,4 @@ def _compare(study: Study, rows: Sequence[Row], how: Execution, flags: argparse.
 
 
 if __name__ == "__main__":
-    cli.launch(main, StoreError, ConfigError)
+    cli.launch(main)

@@ -16,6 +16,7 @@ from icl_lab.lab.configs.identity import RESULTS_VERSION
 from icl_lab.lab.configs.registry import family_of, family_of_model
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.src.checks import ConfigError
+from icl_lab.src.words import printable
 from icl_lab.store import outputs, provenance, rundir
 from icl_lab.store.lock import locked_file
 from icl_lab.store.outputs import in_path, out_file
@@ -244,8 +245,8 @@ def main(argv: list[str]) -> None:
     with locked_file(flags.out, table.LOCK_TIMEOUT):
         values = start(rows, flags.runs_dir, flags.out, RowPolicy(flags.append, flags.replace_table, trains=False))
     done = sum(row["status"] == "done" for row in values)
-    print(f"{cli.printable(flags.out)}: {done} of {len(values)} planned rows are done")
+    print(f"{printable(flags.out)}: {done} of {len(values)} planned rows are done")
 
 
 if __name__ == "__main__":
-    cli.launch(main, StoreError, ConfigError)
+    cli.launch(main)

@@ -25,8 +25,8 @@ from icl_lab.runners import resume
 from icl_lab.runners.command import print_notices, resume_command
 from icl_lab.runners.flags import preset_for_depth
 from icl_lab.runners.resume import Persistence, print_kept_files
-from icl_lab.src.checks import ConfigError
 from icl_lab.src.registries import FAMILIES
+from icl_lab.src.words import printable
 from icl_lab.store import checkpoint, layout, rundir
 from icl_lab.store.lock import locked, locked_file
 from icl_lab.store.outputs import out_file, out_folder
@@ -126,7 +126,7 @@ def run(
 
 def launch(main: Callable[[list[str]], int]) -> NoReturn:
     """Runs a driver with this process's arguments, and exits."""
-    cli.launch(main, StoreError, ConfigError)
+    cli.launch(main)
 
 
 def main(
@@ -174,7 +174,7 @@ def carry_out(rows: Sequence[Row], how: Execution) -> int:
     check_out(how.out, how.folder)
     renamed = "" if how.dry_run else upgrade.rename_cells(rows, how.folder, how.out)
     if renamed and not how.quiet:
-        print(cli.printable(renamed), flush=True)
+        print(printable(renamed), flush=True)
     check_plan(how.folder, how.out, rows, how.append)
     check_writable(how.folder, how.folder)
     renaming = upgrade.notice(rows, how.folder, how.out)  # only in a dry run, where the earlier names are still there
@@ -192,9 +192,9 @@ def carry_out(rows: Sequence[Row], how: Execution) -> int:
         finished, failed = _train(rows, chosen, how, signals)
         values = _write(rows, how, failed)
     if note := note_unknown(how.out):
-        print(cli.printable(note))
+        print(printable(note))
     done = sum(row["status"] == "done" for row in values)
-    print(f"{cli.printable(how.out)}: {done} of {len(values)} planned rows are done")
+    print(f"{printable(how.out)}: {done} of {len(values)} planned rows are done")
     return _print_report(chosen, finished, failed, how, signals)
 
 
@@ -312,10 +312,10 @@ def _print_report(
     """Prints which cells failed or diverged, why, which had finished, and how to resume; returns the exit status."""
     status = statuses(chosen, how.folder)
     for name, reason in failed.items():
-        print(cli.printable(f"error: failed: {how.folder / name}: {reason}"), file=sys.stderr)
+        print(printable(f"error: failed: {how.folder / name}: {reason}"), file=sys.stderr)
     for cell in chosen:
         if status[cell] == "diverged":
-            print(cli.printable(f"diverged: {how.folder / cell.name}"), file=sys.stderr)
+            print(printable(f"diverged: {how.folder / cell.name}"), file=sys.stderr)
     print_notices([how.folder / cell.name for cell in chosen if status[cell] in rundir.FINISHED], finished)
     if signals.received:
         print(f"stopped; the same command without --overwrite resumes it: {resume_command()}")
@@ -329,7 +329,7 @@ def _print_report(
 def preview(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution) -> str:
     """What would be done: each cell's status, the packs to train, and an estimate of the time."""
     status, waiting = statuses_and_packs(chosen, how)
-    below = cli.printable(how.folder / "_").removesuffix("_")
+    below = printable(how.folder / "_").removesuffix("_")
     lines = [f"{status[cell]:10} {below}{cell.name}" for cell in chosen]
     trainings = sum(pack.trainings for pack in waiting)
     minutes = cost.seconds(waiting, how.width, len(available_cores())) / 60

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from icl_lab.lab import cli
-from icl_lab.src.checks import ConfigError
+from icl_lab.src.words import printable
 from icl_lab.store import rundir
 from icl_lab.store.outputs import in_path
 from icl_lab.store.readers import StoreError
@@ -67,11 +67,11 @@ def main(argv: list[str]) -> None:
     by_cell = statuses_and_errors(cells(rows), folder)
     for cell, (status, error) in by_cell.items():
         if status in ("failed", "diverged"):
-            print(cli.printable(f"{status}: {folder / cell.name}{error and f': {error}'}"))
+            print(printable(f"{status}: {folder / cell.name}{error and f': {error}'}"))
     print(f"{len(by_cell)} cells: {status_counts(status for status, _ in by_cell.values())}")
     if notice := upgrade.notice(rows, folder):
         print(notice)
 
 
 if __name__ == "__main__":
-    cli.launch(main, StoreError, ConfigError)
+    cli.launch(main)

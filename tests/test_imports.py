@@ -27,13 +27,7 @@ FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 WITHOUT_JAX = ("store", "plots", "lab", "utils_log", "utils_attention")
 APART = {"baselines": ("analysis", "runners")}  # room -> rooms it needs nothing of
 NAMESPACE = "icl_lab.src.namespace"  # every room, the package too, begins with it
-# To be mended: arrows between rooms, and one between modules.
-LATE = {
-    ("lab", "families"),
-    ("plots", "families"),
-    ("baselines", "families"),
-    ("icl_lab.lab.cli", "icl_lab.lab.plugins"),
-}
+UPWARD = {("baselines", "families")}  # to be mended: arrows between rooms
 HEAVY = ("jax", "jaxlib", "haiku", "optax")
 
 
@@ -82,7 +76,7 @@ def violations(root: Path) -> list[str]:
         name = (PACKAGE, *(parts[:-1] if package else parts))
         for line, target in imported(tree, name, package):
             other = room_of(target)
-            if other == room or (room, other) in LATE:
+            if other == room or (room, other) in UPWARD:
                 continue
             if target.split(".")[0] in {*FLOOR} - {PACKAGE}:
                 found.append(f"{'/'.join(parts)}:{line} imports {target} by another name")
@@ -107,8 +101,7 @@ def graph(root: Path, in_functions: bool) -> dict[str, set[str]]:
         tree = ast.parse(path.read_text())
         found = imported(tree if in_functions else at_import(tree), tuple(name.split(".")), path.name == "__init__.py")
         targets = {target if target in names else target.rpartition(".")[0] for _, target in found}
-        late = {target for target in targets if {(room_of(name), room_of(target)), (name, target)} & LATE}
-        arrows[name] = targets & set(names) - {name} - late
+        arrows[name] = targets & set(names) - {name}
     return arrows
 
 

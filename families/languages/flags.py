@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from icl_lab.families.languages.data import ALIGNMENTS, NEGATIVES, LanguageData
-from icl_lab.lab.cli import words_of
 from icl_lab.lab.configs.family import Flag, Meaning
+from icl_lab.src.words import words_of
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,13 +8,12 @@ from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
 
-from icl_lab.lab.cli import UsageError
 from icl_lab.lab.configs.family import PRESETS, Family
 from icl_lab.lab.configs.overrides import completed
 from icl_lab.lab.configs.presets import preset
 from icl_lab.lab.configs.registry import family_of_model, models
 from icl_lab.lab.configs.run import RunConfig
-from icl_lab.src.checks import ConfigError, require
+from icl_lab.src.checks import ConfigError, UsageError, require
 
 # what the modules of a family are for, and the names of what they hold
 PARTS = (("model and batches", "EXPERIMENT"), ("ending", "ENDING"))

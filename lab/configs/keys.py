@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from icl_lab.lab.cli import UsageError, did_you_mean
 from icl_lab.lab.configs.run import RunConfig
-from icl_lab.src.checks import require
+from icl_lab.src.checks import UsageError, require
 from icl_lab.src.config import DecoderConfig, EmbeddedModel, SineModel
 from icl_lab.src.data_config import LinearData, PoolData
+from icl_lab.src.words import did_you_mean
 
 OUTSIDE = ("family", "plugins", "shared", "requires")  # what comes with the model and the flags: nobody sets it
 

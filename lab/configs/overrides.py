@@ -9,13 +9,14 @@ from typing import Any, TypeAlias
 
 from ml_collections import ConfigDict
 
-from icl_lab.lab.cli import UsageError, words_of
 from icl_lab.lab.configs.dependencies import with_dependencies
 from icl_lab.lab.configs.family import AUTO
 from icl_lab.lab.configs.keys import TRUTH, find_key, leaves, renamed
 from icl_lab.lab.configs.registry import named
 from icl_lab.lab.configs.run import RunConfig, made_of
 from icl_lab.lab.flag_types import INFINITY, whole
+from icl_lab.src.checks import UsageError
+from icl_lab.src.words import words_of
 
 
 def parse(text: str, default: Any, name: str) -> Any:

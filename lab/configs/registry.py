@@ -1,27 +1,24 @@
-"""The registry of families, one line each. Other modules look families up here and never name one."""
+"""The registry of families, a word each: a folder in families/, whose config is imported when it is asked for.
+
+Other modules look families up here and never name one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from icl_lab.families.autoencoder import config as autoencoder
-from icl_lab.families.diversity import config as diversity
-from icl_lab.families.languages import config as languages
-from icl_lab.families.layerwise import config as layerwise
-from icl_lab.families.regression import config as regression
-from icl_lab.families.sine import config as sine
-from icl_lab.lab.cli import did_you_mean
 from icl_lab.lab.configs.family import Family
 from icl_lab.lab.configs.keys import first_fields, todays_fields
 from icl_lab.lab.configs.run import SCHEMA_VERSION, TAGS, RunConfig, made_of
 from icl_lab.lab.configs.schema_1 import DEFAULTS_1, is_earlier, upgraded
 from icl_lab.src.checks import ConfigError, require
 from icl_lab.src.registries import FAMILIES
-from icl_lab.src.registry import why_not_loaded
+from icl_lab.src.registry import Deferred, why_not_loaded
+from icl_lab.src.words import did_you_mean
 
-for _module in (regression, layerwise, sine, diversity, autoencoder, languages):
-    FAMILIES.build_in(_module.FAMILY.name, _module.FAMILY)
+for _name in ("regression", "layerwise", "sine", "diversity", "autoencoder", "languages"):
+    FAMILIES.build_in(_name, Deferred(f"icl_lab.families.{_name}.config", "FAMILY"))
 
 
 def models() -> list[str]:

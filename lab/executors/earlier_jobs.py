@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from icl_lab.lab import cli
 from icl_lab.lab.executors.slurm_queue import Queue
 from icl_lab.lab.executors.task import Task
+from icl_lab.src.words import printable
 
 NOTES = "tasks.jsonl"  # in a command's folder; a line is [job's id, what it works on]
 
@@ -44,7 +44,7 @@ class EarlierJobs:
         if self.held:
             jobs = sorted({busy[subject] for task in self.held for subject in task.subjects if subject in busy})
             sentence = f"{len(self.held)} of {len(tasks)} tasks wait for jobs of an earlier command: {', '.join(jobs)}"
-            print(cli.printable(sentence), file=sys.stderr, flush=True)
+            print(printable(sentence), file=sys.stderr, flush=True)
         return [task for task in tasks if busy.keys().isdisjoint(task.subjects)]
 
     def release(self, all_of_them: bool = False) -> list[Task]:

@@ -14,6 +14,7 @@ from icl_lab.lab import cli
 from icl_lab.lab.executors.task import Context, Outcome, Report, Task, carry_out
 from icl_lab.src.namespace import FOLDER
 from icl_lab.src.registry import LOADED
+from icl_lab.src.words import printable
 
 MOST_LINES = 20  # of a task on standard error that the command shows: its last ones
 GPU_MEMORY = 0.9  # of a GPU's memory is divided among the tasks on it; the rest is for the programs themselves
@@ -77,7 +78,7 @@ def pass_on(outcome: Outcome, report: Report) -> None:
     """Passes on what a task on a cluster has reported, and its lines on standard error, as those of tasks here are."""
     report(outcome.reported)
     for line in outcome.said:
-        print(cli.printable(line), file=sys.stderr, flush=True)
+        print(printable(line), file=sys.stderr, flush=True)
 
 
 class Copied(io.StringIO):

@@ -19,7 +19,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from icl_lab.lab import cli
 from icl_lab.lab.environment import UnusableEnvironment, extra
 from icl_lab.lab.executors.earlier_jobs import EarlierJobs, note
 from icl_lab.lab.executors.pace import Pace
@@ -28,6 +27,7 @@ from icl_lab.lab.executors.signals import Signals
 from icl_lab.lab.executors.slurm_queue import Queue, most_in_an_array
 from icl_lab.lab.executors.task import Context, Outcome, Report, Task
 from icl_lab.lab.executors.worker import available_cores
+from icl_lab.src.words import printable
 
 POLL_SECONDS = 0.5  # at least, between two looks for outcomes, which are files
 AT_ONCE = 256  # jobs in the queue
@@ -111,7 +111,7 @@ class Jobs:
                 raise UnusableEnvironment(f"SLURM does not take the jobs: {reason}") from None
             if reason != self._refusal:
                 sentence = f"SLURM does not take more jobs now: {reason}; the command tries again every minute"
-                print(cli.printable(sentence), file=sys.stderr, flush=True)
+                print(printable(sentence), file=sys.stderr, flush=True)
             self._refusal, self._again = reason, time.monotonic() + RESUBMIT_SECONDS
             self.waiting.extendleft(reversed(tasks))
         else:

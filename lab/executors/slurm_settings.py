@@ -8,6 +8,7 @@ from typing import Any
 
 from icl_lab.lab import cli
 from icl_lab.lab.flag_types import Whole
+from icl_lab.src.words import words_of
 
 # the executor's own whole numbers: up to a year in minutes, and to more jobs than any queue holds
 WHOLE = {"minutes": Whole(1, 366 * 24 * 60), "at_once": Whole(1, 10**6)}
@@ -53,7 +54,7 @@ class SlurmFlag(argparse.Action):
 def settings(arguments: Sequence[str]) -> list[tuple[str, Any]]:
     """The settings in these arguments, as in partition=cpu,gpu exclude=node[01-03,07]; `UsageError` for wrong ones."""
     texts: list[str] = []
-    for word in cli.words_of(",".join(",".join(arguments).split())):
+    for word in words_of(",".join(",".join(arguments).split())):
         if "=" in word or not texts:
             texts.append(word)
         else:

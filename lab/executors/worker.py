@@ -20,7 +20,6 @@ from icl_lab.lab import cli
 from icl_lab.lab.environment import cores, processors
 from icl_lab.lab.executors.signals import catch_signals
 from icl_lab.lab.executors.task import Context, Outcome, Report, Task, carry_out
-from icl_lab.src.checks import ConfigError
 from icl_lab.src.namespace import FOLDER
 from icl_lab.src.registry import LOADED
 
@@ -132,4 +131,4 @@ def parser() -> cli.Parser:
 
 
 if __name__ == "__main__":
-    cli.launch(lambda argv: main(parser().parse(argv).core), ConfigError)
+    cli.launch(lambda argv: main(parser().parse(argv).core))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.lab.configs.run import RunConfig
 from icl_lab.plots.sweep_figures.grouping import Settings
 from icl_lab.src.statistics import mean_and_interval
 
@@ -104,5 +104,5 @@ def _seeds(seeds: Sequence[int]) -> str:
 def _tasks(used: pd.DataFrame, column: str) -> str:
     counts = sorted({int(count) for count in used[column].dropna()}) if column in used else []
     if not counts:
-        return f"{getattr(RegressionConfig, column)} tasks each (the default)"
+        return f"{getattr(RunConfig, column)} tasks each (the default)"
     return f"{counts[0]} tasks each" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} tasks each"

@@ -23,14 +23,14 @@ import numpy as np
 
 from icl_lab.lab import cli
 from icl_lab.lab.flag_types import Whole
-from icl_lab.src.checks import ConfigError, require
+from icl_lab.src.checks import require
 from icl_lab.src.config import PLACEMENTS
 from icl_lab.src.data_config import DataConfig
 from icl_lab.src.registries import ORDERINGS
+from icl_lab.src.words import printable
 from icl_lab.store import outputs
 from icl_lab.store.atomic import csv_bytes
 from icl_lab.store.outputs import out_folder
-from icl_lab.store.readers import StoreError
 from icl_lab.studies.contrast import CLEAN, Condition, Context, Contrast, Ratio
 from icl_lab.studies.ledger import WRITER
 from icl_lab.studies.order_noise.measures import CONTRASTS
@@ -267,8 +267,8 @@ def main(argv: list[str]) -> None:
     tables = (rows(predictions, contrasts), step_rows(predictions, contrasts))
     outputs.write({path: csv_bytes(table) for path, table in zip(files, tables, strict=True)}, WRITER)
     for path, table in zip(files, tables, strict=True):
-        print(f"{cli.printable(path)}: {len(table)} rows")
+        print(f"{printable(path)}: {len(table)} rows")
 
 
 if __name__ == "__main__":
-    cli.launch(main, StoreError, ConfigError)
+    cli.launch(main)

@@ -10,7 +10,7 @@ import pytest
 
 from icl_lab.benchmarks import bench, cases, measurements, report, table
 from icl_lab.benchmarks.processes import measure
-from icl_lab.lab.cli import UsageError
+from icl_lab.src.checks import UsageError
 from icl_lab.store.readers import StoreError
 
 

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from icl_lab.lab.cli import UsageError
 from icl_lab.lab.configs.config_help import MEANINGS, fields
 from icl_lab.lab.configs.keys import leaves
 from icl_lab.lab.configs.overrides import resolve, set_values
 from icl_lab.lab.configs.presets import preset
 from icl_lab.lab.configs.registry import family_of_model, models
 from icl_lab.lab.configs.run import fields_of
-from icl_lab.src.checks import ConfigError
+from icl_lab.src.checks import ConfigError, UsageError
 from icl_lab.src.registries import FAMILIES
 
 OTHER = {  # values of a stack's layers that are not their defaults

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from icl_lab.lab.cli import UsageError
 from icl_lab.lab.configs.identity import config_id
 from icl_lab.lab.configs.keys import FIRST_NAMES, RENAMED, TODAYS, find_key, first_fields, leaves, renamed
 from icl_lab.lab.configs.overrides import resolve, set_values
@@ -13,7 +12,7 @@ from icl_lab.lab.configs.presets import preset
 from icl_lab.lab.configs.registry import from_dict, models
 from icl_lab.lab.configs.run import to_dict
 from icl_lab.runners import flags
-from icl_lab.src.checks import ConfigError
+from icl_lab.src.checks import ConfigError, UsageError
 
 
 def schedule(model: str, *words: str) -> str:

@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icl_lab.families.regression.config import RegressionConfig
-from icl_lab.lab.cli import UsageError, words_of
 from icl_lab.lab.configs.keys import OUTSIDE, find_key, leaves
 from icl_lab.lab.configs.overrides import completed, resolve, set_values, value_at
 from icl_lab.lab.configs.presets import preset
 from icl_lab.lab.configs.registry import from_dict
 from icl_lab.lab.configs.run import fields_of, to_dict
 from icl_lab.runners import flags
-from icl_lab.src.checks import ConfigError
+from icl_lab.src.checks import ConfigError, UsageError
 from icl_lab.src.config import DIFFICULTIES, NOISE_MODES, ORDERINGS, PLACEMENTS
 from icl_lab.src.registries import FAMILIES
+from icl_lab.src.words import words_of
 
 
 def read(*words: str, model: str = "lsa1") -> RegressionConfig:

@@ -7,11 +7,10 @@ import pytest
 from ml_collections import ConfigDict
 
 from icl_lab.families.regression.config import RegressionConfig
-from icl_lab.lab.cli import UsageError
 from icl_lab.lab.configs.overrides import resolve
 from icl_lab.lab.configs.presets import preset
 from icl_lab.runners import flags
-from icl_lab.src.checks import ConfigError
+from icl_lab.src.checks import ConfigError, UsageError
 
 # (learning rate, gradient clip, activation clip) by number of layers, and what holds at any depth. Source: the
 # published code of von Oswald et al. 2023 and the project's contract. Clip 0 is off.

@@ -11,8 +11,8 @@ from icl_lab.families.languages.automata import accepts
 from icl_lab.families.languages.data import LanguageData
 from icl_lab.families.languages.expressions import alphabet_of, of_expression
 from icl_lab.families.languages.named import common_alphabet
-from icl_lab.lab.cli import words_of
 from icl_lab.src.checks import ConfigError
+from icl_lab.src.words import words_of
 from tests.languages.derivatives import every, matches, strings_of
 from tests.languages.test_automata import accepted, is_one_sentence
 

@@ -30,6 +30,7 @@ from icl_lab.runners import summary
 from icl_lab.scripts import gpu_check
 from icl_lab.src.data_config import DataConfig
 from icl_lab.src.registries import FAMILIES
+from icl_lab.src.words import words_of
 from icl_lab.store import checkpoint, export, layout, listing, manifest, ownership, provenance, rundir, snapshots
 from icl_lab.store.atomic import csv_bytes, write_csv
 from icl_lab.store.params import read_params
@@ -316,7 +317,7 @@ def parsers() -> dict[str, tuple[tuple[str, ...], Callable[[str], object]]]:
         ),
         "selection": (("all", "last", "every:3", "log:30:50", "100,200"), selected),
         "settings": (flags, settings),
-        "words": (("a,b", "(a, b)", "a{1,2},b", "((a|b)c)*"), cli.words_of),
+        "words": (("a,b", "(a, b)", "a{1,2},b", "((a|b)c)*"), words_of),
     }
 
 
