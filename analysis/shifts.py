@@ -15,7 +15,7 @@ from typing import Any
 
 from icl_lab.analysis.command import Command
 from icl_lab.lab import cli
-from icl_lab.lab.configs.overrides import parse
+from icl_lab.lab.configs.presets import parse
 from icl_lab.lab.configs.run import fields_of, made_of
 from icl_lab.src.checks import ConfigError, require
 from icl_lab.src.data_config import DataConfig

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 from icl_lab.families.diversity.config import DiversityConfig
 from icl_lab.families.languages.config import LanguagesConfig
 from icl_lab.families.regression.config import RegressionConfig
-from icl_lab.lab.configs.overrides import completed, resolve, set_values
-from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.presets import completed, preset, resolve, set_values
 from icl_lab.lab.configs.run import RunConfig
 
 

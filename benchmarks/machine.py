@@ -10,8 +10,7 @@ from typing import Any
 import jax
 
 from icl_lab.lab.compile_cache import CPUINFO
-from icl_lab.lab.configs.overrides import resolve
-from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.presets import preset, resolve
 from icl_lab.lab.configs.registry import models
 from icl_lab.lab.environment import num_threads
 from icl_lab.runners.loop import device_text

@@ -14,8 +14,7 @@ from icl_lab.analysis.measures.llc_health import HEALTHY
 from icl_lab.analysis.measures.llc_run import estimate_run
 from icl_lab.analysis.measures.llc_saturation import PUBLISHED, line
 from icl_lab.analysis.measures.llc_settings import Settings
-from icl_lab.lab.configs.overrides import resolve, set_values
-from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.presets import preset, resolve, set_values
 from icl_lab.plots.llc import draw_llc
 from icl_lab.runners.loop import run_one
 

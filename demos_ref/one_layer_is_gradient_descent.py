@@ -19,8 +19,7 @@ from icl_lab.baselines.construction import gd_params
 from icl_lab.baselines.gradient_descent import fit_step_size, gd
 from icl_lab.baselines.linear_mmse import ridge
 from icl_lab.families.regression.task import make_model
-from icl_lab.lab.configs.overrides import resolve
-from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.presets import preset, resolve
 from icl_lab.runners.loop import run_one
 from icl_lab.src.data import sample_batch, take_pairs
 from icl_lab.src.losses import half_mse

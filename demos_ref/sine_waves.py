@@ -17,8 +17,7 @@ from icl_lab.analysis.measures.sine_functions import AMPLITUDE, PHASE, functions
 from icl_lab.baselines.linear_mmse import ridge
 from icl_lab.baselines.mlp_gd import least_step_loss
 from icl_lab.families.sine.task import make_model
-from icl_lab.lab.configs.overrides import resolve, set_values
-from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.presets import preset, resolve, set_values
 from icl_lab.runners.loop import run_one
 from icl_lab.src.losses import half_mse
 from icl_lab.src.prng import key

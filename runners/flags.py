@@ -13,8 +13,7 @@ from icl_lab.lab import cli
 from icl_lab.lab.configs.config_help import listing
 from icl_lab.lab.configs.family import AUTO, Family, Flag
 from icl_lab.lab.configs.keys import leaves
-from icl_lab.lab.configs.overrides import resolve, set_values, value_at
-from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.presets import preset, resolve, set_values, value_at
 from icl_lab.lab.configs.registry import family_of_model
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.lab.flag_types import SEED, of_field, whole

@@ -14,8 +14,7 @@ import numpy as np
 
 from icl_lab.analysis.compare import table
 from icl_lab.lab import cli, compile_cache
-from icl_lab.lab.configs.overrides import resolve
-from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.presets import preset, resolve
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.lab.executors.signals import RESUME_HINT, catch_signals
 from icl_lab.lab.flag_types import COUNT, SEED

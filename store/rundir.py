@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from icl_lab.lab.configs.command_line import command_of
 from icl_lab.lab.configs.identity import config_id
+from icl_lab.lab.configs.presets import command_of
 from icl_lab.lab.configs.registry import check_schema, family_of, from_dict
 from icl_lab.lab.configs.run import RunConfig, to_dict
 from icl_lab.lab.configs.schema_1 import earlier_id

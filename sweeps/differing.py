@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from icl_lab.lab.configs.registry import family_of, named
-from icl_lab.lab.configs.run import RunConfig, fields_of
-from icl_lab.lab.configs.seeds import Seeds, seeds_of, with_seeds
+from icl_lab.lab.configs.run import RunConfig, Seeds, fields_of, seeds_of, with_seeds
 from icl_lab.src.checks import ConfigError
 from icl_lab.src.registries import FAMILIES
 from icl_lab.store import rundir

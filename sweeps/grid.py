@@ -12,10 +12,9 @@ from typing import Any
 
 from icl_lab.lab.configs.dependencies import depends_on_nothing, with_dependencies
 from icl_lab.lab.configs.family import AUTO
-from icl_lab.lab.configs.overrides import resolve, set_values
+from icl_lab.lab.configs.presets import resolve, set_values
 from icl_lab.lab.configs.registry import family_of, family_of_model, models
-from icl_lab.lab.configs.run import RunConfig
-from icl_lab.lab.configs.seeds import Seeds, seeds_of, with_seeds
+from icl_lab.lab.configs.run import RunConfig, Seeds, seeds_of, with_seeds
 from icl_lab.runners.flags import preset_for_depth
 from icl_lab.src.checks import ConfigError, require
 

@@ -16,8 +16,7 @@ from typing import NamedTuple
 from icl_lab.lab.configs.dependencies import depends_on_nothing, generation, required_of, root
 from icl_lab.lab.configs.identity import config_id, ids_by_seeds
 from icl_lab.lab.configs.registry import family_of
-from icl_lab.lab.configs.run import RunConfig
-from icl_lab.lab.configs.seeds import Seeds, seeds_of, with_seeds
+from icl_lab.lab.configs.run import RunConfig, Seeds, seeds_of, with_seeds
 from icl_lab.runners.static_shape import static_shape, training_part
 from icl_lab.sweeps.grid import Grid, canonical, check_number
 

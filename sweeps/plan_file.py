@@ -10,8 +10,7 @@ from typing import Any
 
 from icl_lab.lab.configs.identity import RESULTS_VERSION
 from icl_lab.lab.configs.registry import from_dict
-from icl_lab.lab.configs.run import RunConfig, to_dict
-from icl_lab.lab.configs.seeds import Seeds, seeds_of, with_seeds
+from icl_lab.lab.configs.run import RunConfig, Seeds, seeds_of, to_dict, with_seeds
 from icl_lab.lab.flag_types import whole_value
 from icl_lab.src.checks import ConfigError
 from icl_lab.src.registry import why_not_loaded

@@ -16,8 +16,7 @@ import numpy as np
 import pytest
 
 from icl_lab.analysis import gd_curve, layerwise
-from icl_lab.lab.configs.overrides import resolve, value_at
-from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.presets import preset, resolve, value_at
 from icl_lab.plots import compare_depth
 from icl_lab.runners import flags, run_layerwise
 from icl_lab.scripts.reference_page import files

@@ -9,8 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from icl_lab.lab import cli, flag_types
-from icl_lab.lab.configs.overrides import parse, resolve, set_values
-from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.presets import parse, preset, resolve, set_values
 from icl_lab.lab.configs.registry import from_dict
 from icl_lab.lab.configs.run import to_dict
 from icl_lab.lab.flag_types import COUNT, INFINITY, NOT_NEGATIVE, POSITIVE, SEED, TASKS, Either, Number, Whole, whole

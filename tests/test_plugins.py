@@ -16,8 +16,7 @@ import pytest
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.lab import cli, plugins
 from icl_lab.lab.configs.identity import config_id
-from icl_lab.lab.configs.overrides import resolve, set_values
-from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.presets import preset, resolve, set_values
 from icl_lab.lab.configs.registry import from_dict
 from icl_lab.lab.configs.run import RunConfig, to_dict
 from icl_lab.lab.plugin_digest import digest_of

@@ -19,8 +19,19 @@ from icl_lab.families.languages.flags import (
     pool_arrays,
     with_negatives,
 )
-from icl_lab.lab.configs import columns, step_cost
-from icl_lab.lab.configs.family import Columns, Criterion, Curve, Family, Flag, Meaning, NamedLoss, Panel, Preset
+from icl_lab.lab.configs import columns
+from icl_lab.lab.configs.family import (
+    Columns,
+    Criterion,
+    Curve,
+    Family,
+    Flag,
+    Meaning,
+    NamedLoss,
+    Panel,
+    Preset,
+    layers_seconds,
+)
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.src.batch import StringBatch
 from icl_lab.src.checks import TOO_MANY, in_range, one_of, require, sizes
@@ -180,7 +191,7 @@ FAMILY = Family(
         Criterion("symbol accuracy", lambda config, summary: summary["headline"].get("symbol_accuracy"), DECODES, True),
     ),
     cell_words=lambda config: [config.model.input, f"d{config.model.dim}", *language_words(config.data)],
-    task_seconds=lambda config: step_cost.of_layers(1, 4 * config.model.hidden + 80, 1),
+    task_seconds=lambda config: layers_seconds(1, 4 * config.model.hidden + 80, 1),
     shared=lambda config: pool_arrays(config.data),
     modules=("icl_lab.families.autoencoder.task", "icl_lab.runners.autoencoder"),
 )

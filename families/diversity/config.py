@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from icl_lab.lab.configs import columns, step_cost
+from icl_lab.lab.configs import columns
 from icl_lab.lab.configs.family import (
     Columns,
     Criterion,
@@ -25,6 +25,7 @@ from icl_lab.lab.configs.family import (
     Preset,
     Results,
     Summary,
+    layers_seconds,
 )
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.lab.flag_types import INFINITY, Either, Whole
@@ -308,7 +309,7 @@ FAMILY = Family(
     batched={"data.num_tasks": math.inf},
     cell_words=cell_words,
     criteria=(Criterion("gain from the context over that of the exact predictor", gain, IN_CONTEXT, at_least=True),),
-    task_seconds=lambda config: step_cost.of_layers(
+    task_seconds=lambda config: layers_seconds(
         2 * config.data.num_pairs,
         2 * config.model.d_model + config.model.mlp_width,
         config.model.num_layers,

@@ -21,7 +21,7 @@ from icl_lab.families.languages.flags import (
     pool_arrays,
     with_negatives,
 )
-from icl_lab.lab.configs import columns, step_cost
+from icl_lab.lab.configs import columns
 from icl_lab.lab.configs.family import (
     Columns,
     Criterion,
@@ -34,6 +34,7 @@ from icl_lab.lab.configs.family import (
     Preset,
     Results,
     Summary,
+    layers_seconds,
 )
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.src import loss_conventions
@@ -319,7 +320,7 @@ FAMILY = Family(
     criteria=(
         Criterion("loss over that of the best linear predictor without context", over_no_context, NEEDS_CONTEXT),
     ),
-    task_seconds=lambda config: step_cost.of_layers(
+    task_seconds=lambda config: layers_seconds(
         config.architecture.num_rows,
         2 * config.model.d_model + config.model.mlp_width or config.architecture.width,
         config.model.num_layers,

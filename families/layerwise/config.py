@@ -7,8 +7,18 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from icl_lab.families.regression.config import WITH_DESCENT
-from icl_lab.lab.configs import columns, step_cost
-from icl_lab.lab.configs.family import Columns, Criterion, Family, Meaning, NamedLoss, Preset, Results, Summary
+from icl_lab.lab.configs import columns
+from icl_lab.lab.configs.family import (
+    Columns,
+    Criterion,
+    Family,
+    Meaning,
+    NamedLoss,
+    Preset,
+    Results,
+    Summary,
+    layers_seconds,
+)
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.src import loss_conventions
 from icl_lab.src.config import Architecture, EmbeddedModel, LayersTrainConfig
@@ -118,7 +128,7 @@ FAMILY = Family(
         "training.deep_supervision": Meaning("the loss is the mean over the predictions after every layer"),
     },
     criteria=(Criterion("last layer's MSE over that of zero", last_layer, UNTRAINED),),
-    task_seconds=lambda config: step_cost.of_layers(
+    task_seconds=lambda config: layers_seconds(
         config.architecture.num_rows,
         2 * config.model.d_model + config.model.mlp_width or config.architecture.width,
         config.model.num_layers,

@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from icl_lab.lab.configs import columns, step_cost
+from icl_lab.lab.configs import columns
 from icl_lab.lab.configs.family import (
     AUTO,
     PRESETS,
+    SORTED_PAIR,
     Columns,
     Criterion,
     Curve,
@@ -27,6 +28,7 @@ from icl_lab.lab.configs.family import (
     Panel,
     Preset,
     Results,
+    layers_seconds,
 )
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.lab.flag_types import COUNT, Either, number
@@ -444,8 +446,8 @@ def batch_shapes(config: RegressionConfig) -> dict[str, tuple[int, ...]]:
 def task_seconds(config: RegressionConfig) -> float:
     """What a step of one task costs; sorting its pairs is a part of it."""
     seen, model = config.architecture, config.model
-    sorting = step_cost.SORTED_PAIR * config.data.num_pairs if config.train.ordering != "random" else 0.0
-    return step_cost.of_layers(seen.num_rows, seen.width, model.num_layers) + sorting
+    sorting = SORTED_PAIR * config.data.num_pairs if config.train.ordering != "random" else 0.0
+    return layers_seconds(seen.num_rows, seen.width, model.num_layers) + sorting
 
 
 WITH_DESCENT = Panel(

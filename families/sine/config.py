@@ -9,8 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from icl_lab.lab.configs import columns, step_cost
-from icl_lab.lab.configs.family import Columns, Criterion, Curve, Family, Meaning, NamedLoss, Panel, Preset
+from icl_lab.lab.configs import columns
+from icl_lab.lab.configs.family import (
+    Columns,
+    Criterion,
+    Curve,
+    Family,
+    Meaning,
+    NamedLoss,
+    Panel,
+    Preset,
+    layers_seconds,
+)
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.src import loss_conventions
 from icl_lab.src.config import EMBEDDED, Architecture, SineModel
@@ -113,7 +123,7 @@ FAMILY = Family(
             SINE_LEFT,
         ),
     ),
-    task_seconds=lambda config: step_cost.of_layers(
+    task_seconds=lambda config: layers_seconds(
         config.architecture.num_rows,
         2 * config.model.d_model + config.model.mlp_width,
         config.model.num_layers,

@@ -10,7 +10,7 @@ from ml_collections import ConfigDict
 
 from icl_lab.lab.configs.family import Meaning
 from icl_lab.lab.configs.keys import OUTSIDE
-from icl_lab.lab.configs.overrides import resolve
+from icl_lab.lab.configs.presets import resolve
 from icl_lab.lab.configs.registry import named
 from icl_lab.lab.configs.run import fields_of
 from icl_lab.src.config import OPTIMIZERS

@@ -23,6 +23,11 @@ Results = Mapping[str, Any]  # the same, with the family's further files by shor
 AUTO = "auto"  # the value of a flag that leaves a field to others
 PRESETS = ("default", "paper")  # every model has these; some have more
 
+# of a training step, in seconds
+CHANNEL = 3.3e-9  # for one channel of one row
+INNER_LAYER = 4.0  # what a layer whose rows are all computed costs, the last, which has one, costing 1
+SORTED_PAIR = 8e-8  # to put one pair in order
+
 
 def _nothing(*_: Any) -> dict[str, Any]:
     return {}
@@ -168,3 +173,11 @@ class Family:
     def is_instead(self, model: str) -> bool:
         """Whether a model is one that a switch puts in another's place, as a control."""
         return any(model in instead.values() for instead, _ in self.switches.values())
+
+
+def layers_seconds(rows: int, channels: int, layers: int) -> float:
+    """The cost of a training step of one task, roughly, in seconds on one core of the machine of docs/performance.md.
+
+    Layers on rows of channels, of which the last computes one row.
+    """
+    return CHANNEL * rows * channels * (1 + INNER_LAYER * (layers - 1))

@@ -9,8 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from icl_lab.lab.configs.family import PRESETS, Family
-from icl_lab.lab.configs.overrides import completed
-from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.presets import completed, preset
 from icl_lab.lab.configs.registry import family_of_model, models
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.src.checks import ConfigError, UsageError, require

@@ -10,8 +10,7 @@ from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 from icl_lab.lab.configs.keys import first_fields
-from icl_lab.lab.configs.run import RunConfig
-from icl_lab.lab.configs.seeds import Seeds, seeds_of, with_seeds
+from icl_lab.lab.configs.run import RunConfig, Seeds, seeds_of, with_seeds
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,18 +1,30 @@
-"""From a model's name to the values it is trained with. `docs/reference.md` has the tables."""
+"""From a model's name, a preset and what a user set to the frozen config of a run, and back to the command.
+
+docs/reference.md has the tables of presets.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+import shlex
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
+from typing import Any, TypeAlias
 
 from ml_collections import ConfigDict
 
-from icl_lab.lab.configs.keys import find_key, leaves
-from icl_lab.lab.configs.registry import family_of_model
-from icl_lab.lab.configs.run import fields_of
+from icl_lab.lab.configs.dependencies import with_dependencies
+from icl_lab.lab.configs.family import AUTO
+from icl_lab.lab.configs.keys import OUTSIDE, TRUTH, find_key, leaves, renamed
+from icl_lab.lab.configs.registry import family_of_model, named
+from icl_lab.lab.configs.run import RunConfig, fields_of, made_of
+from icl_lab.lab.flag_types import INFINITY, whole
+from icl_lab.src.checks import UsageError
+from icl_lab.src.words import words_of
 
 
 def preset(model: str, name: str = "default", num_layers: int | None = None, recurrent: bool = False) -> ConfigDict:
-    """The preset of a model at a depth, as a locked `ConfigDict` that `lab.configs.overrides.resolve` turns into a run.
+    """The preset of a model at a depth, as a locked `ConfigDict` that `resolve` turns into a run.
 
     Fields that follow others are None in it, unless the preset sets them: `resolve` gives them their values.
     """
@@ -34,3 +46,82 @@ def preset(model: str, name: str = "default", num_layers: int | None = None, rec
         owner = config[section] if section else config
         owner[field] = dict.fromkeys(owner[field]) if isinstance(owner[field], dict) else None
     return ConfigDict(config).lock()
+
+
+def parse(text: str, default: Any, name: str) -> Any:
+    """A value from text, of the type of the field's default."""
+    try:
+        if isinstance(default, bool):
+            return TRUTH[text.lower()]
+        if isinstance(default, tuple):
+            return words_of(text)
+        if default == math.inf:
+            return math.inf if text.strip().lower() in INFINITY else whole(text)
+        return whole(text) if isinstance(default, int) else type(default)(text)
+    except (KeyError, ValueError):
+        kinds = {bool: "true or false", int: "a whole number", float: "a number"}
+        kind = "a whole number or inf" if default == math.inf else kinds.get(type(default), "valid")
+        raise UsageError(f"{name} is {text!r}; it must be {kind}") from None
+
+
+def value_at(config: Any, key: str) -> Any:
+    """The value of a field by its dotted key."""
+    for name in key.split("."):
+        config = getattr(config, name)
+    return config
+
+
+Values: TypeAlias = ConfigDict | dict[str, Any]  # of a preset; a dict checks no types and is set faster
+
+
+def set_values(config: Values, *groups: Mapping[str, Any]) -> None:
+    """Sets fields by key, later groups last. Text is parsed to the field's type; None and "auto" leave it as it is."""
+    defaults, known = named(config["family"]).config(), leaves(config)
+    with config.ignore_type() if isinstance(config, ConfigDict) else nullcontext():
+        for name, value in (item for values in groups for item in values.items()):
+            if value is None or value == AUTO:
+                continue
+            earlier = renamed(name)
+            key = find_key(config, earlier.key if earlier else name, known)
+            section, _, field = key.rpartition(".")
+            owner = config[section] if section else config
+            value = earlier.value(value, owner[field]) if earlier else value
+            owner[field] = parse(value, value_at(defaults, key), name) if isinstance(value, str) else value
+
+
+def resolve(config: Values) -> Any:
+    """The frozen run config of the preset's family: what follows other fields, runs or arrays has its value."""
+    return with_dependencies(completed(config))
+
+
+def completed(config: Values) -> RunConfig:
+    """The same before it knows of runs and arrays."""
+    values: dict[str, Any] = config.to_dict() if isinstance(config, ConfigDict) else dict(config)
+    family = named(values.pop("family"))
+    resolved: RunConfig = made_of(family.complete(values), family.config)
+    return resolved
+
+
+def command_of(config: RunConfig) -> str:
+    """`python -m runners.run MODEL` with what differs from the config's preset, quoted for a shell."""
+    begun = fields_of(completed(preset(config.name, config.preset)))
+    words = ["python", "-m", "runners.run", config.name]
+    if config.preset != RunConfig.preset:
+        words += ["--preset", config.preset]
+    if config.data_seed == config.init_seed != 0:
+        words += ["--seed", str(config.data_seed)]
+        begun |= {"data_seed": config.data_seed, "init_seed": config.init_seed}
+    words += [f"--config.{key}={_typed(value)}" for key, value in _differing(fields_of(config), begun)]
+    return shlex.join(words)
+
+
+def _differing(values: Mapping[str, Any], others: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from _differing(value, others[name], f"{before}{name}.")
+        elif before + name not in OUTSIDE and value != others[name]:
+            yield before + name, value
+
+
+def _typed(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from icl_lab.lab.flag_types import whole_value
 from icl_lab.src.checks import ConfigError, require, sizes
@@ -19,6 +19,9 @@ from icl_lab.src.registry import LOADED, Registry
 SCHEMA_VERSION = 2  # of configs as they are written, and of the files in a run directory
 MOST_RECORDS = 2**23  # of the metrics, as the longest training has at the default eval_every, and twice as many
 TAGS = ("schema_version", "family")  # what a written config begins with, which are no fields
+
+
+Config = TypeVar("Config", bound="RunConfig")
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,27 @@ def check_seed(name: str, value: Any) -> None:
     """`ConfigError` unless a field is a seed."""
     if not (isinstance(value, int) and 0 <= value < 2**32):
         raise ConfigError(f"{name} is {value}; it must be a whole number from 0 to 2^32 - 1")
+
+
+class Seeds(NamedTuple):
+    """The seeds of a run's data and of its initialisation; each is a field, `data_seed` and `init_seed`."""
+
+    data: int = 0
+    init: int = 0
+
+
+def seeds_of(config: RunConfig) -> Seeds:
+    """The seeds of a config."""
+    return Seeds(config.data_seed, config.init_seed)
+
+
+def with_seeds(config: Config, seeds: Seeds) -> Config:
+    """`dataclasses.replace` of the seeds, a hundred times faster: no other field is checked again."""
+    check_seed("data_seed", seeds.data)
+    check_seed("init_seed", seeds.init)
+    copy = object.__new__(type(config))
+    vars(copy).update(vars(config), data_seed=seeds.data, init_seed=seeds.init)
+    return copy
 
 
 def plugins_of(config: Any) -> Iterator[str]:

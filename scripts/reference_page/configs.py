@@ -8,8 +8,7 @@ from itertools import groupby
 from icl_lab.lab.configs.config_help import fields, in_words
 from icl_lab.lab.configs.family import Family, Preset
 from icl_lab.lab.configs.keys import RENAMED, TODAYS, find_key, leaves
-from icl_lab.lab.configs.overrides import resolve, value_at
-from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.presets import preset, resolve, value_at
 from icl_lab.lab.configs.registry import named
 from icl_lab.lab.configs.run import fields_of
 from icl_lab.scripts.reference_page.markdown import code, of_family, table

@@ -103,8 +103,7 @@ def _table(negatives: str, pool_seed: int) -> dict[str, float]:
     from icl_lab.analysis.measures.test_set import mean_and_error
     from icl_lab.families.languages.baselines import fitted_opponents
     from icl_lab.families.languages.task import codes_of, half_mean_square, make_test_sets, predictions_of, rights
-    from icl_lab.lab.configs.overrides import resolve, set_values
-    from icl_lab.lab.configs.presets import preset
+    from icl_lab.lab.configs.presets import preset, resolve, set_values
 
     wanted = preset("languages")
     set_values(wanted, {"negatives": negatives, "pool_seed": pool_seed, "test_tasks": TABLE_TASKS})

@@ -26,8 +26,7 @@ from icl_lab.families.diversity.task import (
     pool_sequences,
     references,
 )
-from icl_lab.lab.configs.overrides import resolve, set_values
-from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.presets import preset, resolve, set_values
 from icl_lab.runners.diversity import summary_lines
 from icl_lab.runners.summary import shown
 from icl_lab.src.checks import ConfigError

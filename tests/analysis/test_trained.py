@@ -20,8 +20,7 @@ from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.regression.task import position_steps_batch
 from icl_lab.families.sine.config import SINE_LEFT
 from icl_lab.lab.configs.columns import has_trained
-from icl_lab.lab.configs.overrides import resolve, set_values
-from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.presets import preset, resolve, set_values
 from icl_lab.src.checks import ConfigError
 from icl_lab.src.config import ContextConfig
 from icl_lab.src.data_config import DataConfig, SineData

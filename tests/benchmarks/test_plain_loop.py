@@ -9,8 +9,7 @@ from icl_lab.benchmarks.plain_loop import plain_loop, predict, sample
 from icl_lab.families.diversity import task as diversity
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.regression.task import make_model
-from icl_lab.lab.configs.overrides import resolve
-from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.presets import preset, resolve
 from icl_lab.src.config import ModelConfig, TrainConfig
 from icl_lab.src.data import sample_batch
 from icl_lab.src.data_config import DataConfig

@@ -8,8 +8,7 @@ import pytest
 
 from icl_lab.lab.configs.config_help import MEANINGS, fields
 from icl_lab.lab.configs.keys import leaves
-from icl_lab.lab.configs.overrides import resolve, set_values
-from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.presets import preset, resolve, set_values
 from icl_lab.lab.configs.registry import family_of_model, models
 from icl_lab.lab.configs.run import fields_of
 from icl_lab.src.checks import ConfigError, UsageError

@@ -7,8 +7,7 @@ import pytest
 
 from icl_lab.lab.configs import identity
 from icl_lab.lab.configs.identity import config_id
-from icl_lab.lab.configs.overrides import resolve, set_values
-from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.presets import preset, resolve, set_values
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.lab.configs.schema_1 import earlier_id
 

@@ -6,8 +6,7 @@ import pytest
 
 from icl_lab.families.languages.data import CodeConfig, LanguageData
 from icl_lab.lab.configs.keys import OUTSIDE, find_key, leaves
-from icl_lab.lab.configs.overrides import set_values
-from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.presets import preset, set_values
 from icl_lab.lab.configs.registry import family_of_model, from_dict, models
 from icl_lab.lab.configs.run import fields_of, to_dict
 from icl_lab.src.checks import ConfigError, UsageError

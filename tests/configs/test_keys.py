@@ -7,8 +7,7 @@ import pytest
 
 from icl_lab.lab.configs.identity import config_id
 from icl_lab.lab.configs.keys import FIRST_NAMES, RENAMED, TODAYS, find_key, first_fields, leaves, renamed
-from icl_lab.lab.configs.overrides import resolve, set_values
-from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.presets import preset, resolve, set_values
 from icl_lab.lab.configs.registry import from_dict, models
 from icl_lab.lab.configs.run import to_dict
 from icl_lab.runners import flags

@@ -6,8 +6,7 @@ import pytest
 
 from icl_lab.families.languages.data import LanguageData
 from icl_lab.families.languages.flags import strings_lines
-from icl_lab.lab.configs.overrides import completed, set_values
-from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.presets import completed, preset, set_values
 
 
 @pytest.mark.parametrize("model", ["languages", "languages_softmax", "autoencoder"])

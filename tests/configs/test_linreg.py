@@ -4,8 +4,7 @@ import pytest
 
 from icl_lab.families.layerwise import config as layerwise
 from icl_lab.lab.configs.family import PRESETS
-from icl_lab.lab.configs.overrides import resolve
-from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.presets import preset, resolve
 from tests.doors import Ran, Refused, ran, refused
 
 __all__ = ["ran", "refused"]

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.lab.configs.keys import OUTSIDE, find_key, leaves
-from icl_lab.lab.configs.overrides import completed, resolve, set_values, value_at
-from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.presets import completed, preset, resolve, set_values, value_at
 from icl_lab.lab.configs.registry import from_dict
 from icl_lab.lab.configs.run import fields_of, to_dict
 from icl_lab.runners import flags

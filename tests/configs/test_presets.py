@@ -7,8 +7,7 @@ import pytest
 from ml_collections import ConfigDict
 
 from icl_lab.families.regression.config import RegressionConfig
-from icl_lab.lab.configs.overrides import resolve
-from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.presets import preset, resolve
 from icl_lab.runners import flags
 from icl_lab.src.checks import ConfigError, UsageError
 

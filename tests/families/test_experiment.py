@@ -8,8 +8,7 @@ import pytest
 
 from icl_lab.families.autoencoder import task as autoencoder
 from icl_lab.families.experiment import experiment_of, first_batch, model_of, shared_of, task_key, with_parts_as_batches
-from icl_lab.lab.configs.overrides import resolve
-from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.presets import preset, resolve
 from icl_lab.lab.configs.registry import family_of_model
 from icl_lab.src import decoder, layerwise, sine, transformer
 from icl_lab.src.prng import Purpose, key

@@ -33,8 +33,7 @@ from icl_lab.families.languages.task import (
 from icl_lab.families.languages.tasks import coded, draw
 from icl_lab.lab.configs.dependencies import with_dependencies
 from icl_lab.lab.configs.identity import config_id
-from icl_lab.lab.configs.overrides import resolve, set_values
-from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.presets import preset, resolve, set_values
 from icl_lab.src.batch import Batch
 from icl_lab.src.model import Model
 from icl_lab.src.prng import key

@@ -19,7 +19,6 @@ PLACES += ("lab/plugin_files.py", "lab/configs/family.py", "lab/configs/run.py",
 PLACES += (
     "lab/configs/dependencies.py",
     "lab/configs/presets.py",
-    "lab/configs/overrides.py",
     "lab/configs/family_checks.py",
 )
 PLACES += ("families/experiment.py", "families/shared_arrays.py")

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from icl_lab.analysis.command import OF_ANY_FAMILY
-from icl_lab.lab.configs.overrides import resolve, set_values
-from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.presets import preset, resolve, set_values
 from icl_lab.runners.loop import Run, run_pack
 from icl_lab.runners.progress import NullLogger
 from icl_lab.scripts.reference_page import files

@@ -12,8 +12,7 @@ import pytest
 
 from icl_lab.families.diversity.task import make_model
 from icl_lab.families.regression.config import RegressionConfig
-from icl_lab.lab.configs.overrides import resolve, set_values
-from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.presets import preset, resolve, set_values
 from icl_lab.runners.pack import programs
 from icl_lab.runners.static_shape import static_shape, training_part
 from icl_lab.src.prng import Purpose, key, purpose_key

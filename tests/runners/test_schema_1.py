@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from icl_lab.lab.configs.identity import config_id
-from icl_lab.lab.configs.overrides import resolve
-from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.presets import preset, resolve
 from icl_lab.lab.configs.schema_1 import earlier_id
 from icl_lab.store import layout, rundir
 from tests.doors import Ran, ran

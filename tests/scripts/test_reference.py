@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from icl_lab.lab.configs.overrides import resolve, value_at
-from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.presets import preset, resolve, value_at
 from icl_lab.lab.configs.registry import named
 from icl_lab.runners.flags import parser as runners_parser
 from icl_lab.scripts import reference

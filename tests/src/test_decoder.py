@@ -11,8 +11,7 @@ import pytest
 
 from icl_lab.families.diversity.config import DiversityConfig
 from icl_lab.families.diversity.task import make_model
-from icl_lab.lab.configs.overrides import resolve
-from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.presets import preset, resolve
 from icl_lab.src.batch import Batch
 from icl_lab.src.config import DecoderConfig, TrainConfig
 from icl_lab.src.data_config import PoolData

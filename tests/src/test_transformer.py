@@ -12,8 +12,7 @@ import pytest
 
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.regression.task import make_model
-from icl_lab.lab.configs.overrides import resolve
-from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.presets import preset, resolve
 from icl_lab.src import attn, prng, transformer
 from icl_lab.src.batch import Batch
 from icl_lab.src.config import TOKENS, ModelConfig, TrainConfig

@@ -11,7 +11,7 @@ ANALYSES = [f"analysis.{path.stem}" for path in sorted(FOLDER.glob("*.py")) if "
 LIGHT = {
     "store": ("store", "store.lock", "store.params", "store.checkpoint", "store.provenance", "store.rundir"),
     "lists of runs": ("store.runs", "store.listing", "store.provenance"),
-    "command lines": ("cli", "lab.configs.presets", "lab.configs.overrides", "runners.command", "runners.flags"),
+    "command lines": ("cli", "lab.configs.presets", "lab.configs.presets", "runners.command", "runners.flags"),
     "analyses": ("analysis", *ANALYSES),
     "figures": ("plots.attention_quick", "plots.run_figures", "plots.training", "plots.weights", "plots.style"),
     "figures of sweeps": ("plots.fig_templates",),

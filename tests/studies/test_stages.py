@@ -13,8 +13,7 @@ import pytest
 
 from icl_lab.analysis.develop import SETTINGS
 from icl_lab.analysis.measures.llc_settings import Settings
-from icl_lab.lab.configs.overrides import resolve
-from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.presets import preset, resolve
 from icl_lab.store import layout, rundir
 from icl_lab.studies.figure import Figure
 from icl_lab.studies.stages import curves, measures

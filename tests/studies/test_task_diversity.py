@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from icl_lab.lab.configs.overrides import resolve
-from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.presets import preset, resolve
 from icl_lab.lab.configs.run import to_dict
 from icl_lab.store import layout, rundir
 from icl_lab.store.atomic import write_json

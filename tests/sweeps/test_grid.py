@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from icl_lab.families.regression.config import RegressionConfig, canonical_context
 from icl_lab.lab.configs.identity import config_id
-from icl_lab.lab.configs.overrides import resolve
-from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.presets import preset, resolve
 from icl_lab.src.checks import ConfigError, UsageError
 from icl_lab.src.config import DIFFICULTIES, PLACEMENTS, ContextConfig
 from icl_lab.src.registries import NOISE_MODES, ORDERINGS

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from icl_lab.lab.configs.overrides import resolve
-from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.presets import preset, resolve
 from icl_lab.store import StoreError, layout, ownership, rundir
 from icl_lab.store.atomic import replace_file
 from icl_lab.store.lock import locked

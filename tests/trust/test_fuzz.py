@@ -23,8 +23,7 @@ from icl_lab.analysis.measures.llc_settings import Settings
 from icl_lab.benchmarks import bench, report
 from icl_lab.families.languages import expressions
 from icl_lab.lab import cli
-from icl_lab.lab.configs.overrides import resolve, set_values
-from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.presets import preset, resolve, set_values
 from icl_lab.lab.executors import choice
 from icl_lab.runners import summary
 from icl_lab.scripts import gpu_check

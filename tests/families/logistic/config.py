@@ -5,8 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from icl_lab.lab.configs import columns, step_cost
-from icl_lab.lab.configs.family import Columns, Criterion, Curve, Family, Flag, Meaning, NamedLoss, Panel, Preset
+from icl_lab.lab.configs import columns
+from icl_lab.lab.configs.family import (
+    Columns,
+    Criterion,
+    Curve,
+    Family,
+    Flag,
+    Meaning,
+    NamedLoss,
+    Panel,
+    Preset,
+    layers_seconds,
+)
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.src.checks import in_range, sizes
 from icl_lab.src.config import Architecture, StackConfig
@@ -106,7 +117,7 @@ FAMILY = Family(
             0.95,
         ),
     ),
-    task_seconds=lambda config: step_cost.of_layers(
+    task_seconds=lambda config: layers_seconds(
         config.architecture.num_rows, config.architecture.width, config.model.num_layers
     ),
     modules=("logistic.experiment", "logistic.ending"),

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icl_lab.lab.configs.identity import config_id, ids_by_seeds
-from icl_lab.lab.configs.overrides import resolve
-from icl_lab.lab.configs.presets import preset
+from icl_lab.lab.configs.presets import preset, resolve
 from icl_lab.lab.configs.registry import models
-from icl_lab.lab.configs.seeds import Seeds, seeds_of, with_seeds
+from icl_lab.lab.configs.run import Seeds, seeds_of, with_seeds
 from icl_lab.src.checks import ConfigError
 
 SEEDS = st.builds(
