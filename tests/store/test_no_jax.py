@@ -11,7 +11,7 @@ ANALYSES = [f"analysis.{path.stem}" for path in sorted(FOLDER.glob("*.py")) if "
 LIGHT = {
     "store": ("store", "store.lock", "store.params", "store.checkpoint", "store.provenance", "store.rundir"),
     "lists of runs": ("store.runs", "store.listing", "store.provenance"),
-    "command lines": ("cli", "lab.configs.presets", "lab.configs.presets", "runners.command", "runners.flags"),
+    "command lines": ("lab.cli", "lab.configs.presets", "runners.command", "runners.flags"),
     "analyses": ("analysis", *ANALYSES),
     "figures": ("plots.attention_quick", "plots.run_figures", "plots.training", "plots.weights", "plots.style"),
     "figures of sweeps": ("plots.fig_templates",),
@@ -22,6 +22,7 @@ HEAVY = ("jax", "haiku", "optax", "pandas", "matplotlib", "scipy")
 
 @pytest.mark.parametrize("name", LIGHT)
 def test_importing_it_imports_nothing_heavy(root: Path, name: str) -> None:
-    code = f"import sys, {', '.join(LIGHT[name])}; print(*({set(HEAVY)} & set(sys.modules)))"
+    modules = ", ".join(f"icl_lab.{module}" for module in LIGHT[name])
+    code = f"import sys, {modules}; print(*({set(HEAVY)} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=root, capture_output=True, text=True)
     assert (done.returncode, done.stdout.split(), done.stderr) == (0, [], "")

@@ -9,7 +9,7 @@ import pytest
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.store import provenance
 from icl_lab.store.provenance import changed_files, provenance_of, sources_notice
-from tests.test_imports import FLOOR, imported
+from tests.test_imports import imported
 
 HERE = {"src/a.py": "1", "src/b.py": "2", "store/c.py": "3", "runners/d.py": "4"}
 
@@ -31,7 +31,9 @@ def test_hashes_are_those_of_sha256sum(root: Path) -> None:
     ):
         said = subprocess.run(["sha256sum", root / name], capture_output=True, text=True, check=True).stdout
         assert found[name] == said[:16]
-    assert {name.split("/")[0] for name in found} == {*provenance.FOLDERS}
+    assert {folder for folder in provenance.FOLDERS for name in found if name.startswith(f"{folder}/")} == {
+        *provenance.FOLDERS
+    }
     assert not any(name.startswith(("plots", "tests", "studies", "report")) for name in found)
 
 
@@ -39,31 +41,43 @@ def test_hashes_are_those_of_sha256sum(root: Path) -> None:
 # variables, which meta.json has beside the sources; kept programs, which change no bit; signals, at which a
 # training stops; what identifies a plugin.
 NO_RESULTS = {
-    *("plots", "cli", "caches", "compile_cache", "environment", "environment_variables", "executors"),
-    *("flag_types", "plugin_digest", "plugin_files", "regular_file"),
+    "plots",
+    *(
+        f"lab/{name}"
+        for name in ("cli", "caches", "compile_cache", "environment", "environment_variables", "executors")
+    ),
+    *(f"lab/{name}" for name in ("flag_types", "plugin_digest", "plugin_files", "regular_file")),
 }
+
+
+def folder_and_module(target: str) -> tuple[str, str]:
+    """The folder below the root that an imported name lies in, below the room of many things its own; and its file."""
+    room, *rest = target.removeprefix("icl_lab.").split(".")
+    if room == "lab" and rest:
+        room, rest = f"lab/{rest[0]}", rest[1:]
+    return room, "".join(rest[:1])
 
 
 def test_whatever_the_folders_import_is_hashed_or_makes_no_results(root: Path) -> None:
     """Imports are followed file by file, to whatever room of the repository they lead."""
     queue = [path for folder in provenance.FOLDERS for path in sorted((root / folder).rglob("*.py"))]
-    rooms, seen = set(), set(queue)
+    folders, seen = set(), set(queue)
     while queue:
         path = queue.pop()
         name = path.relative_to(root).with_suffix("").parts
         package = path.name == "__init__.py"
         for _, target in imported(ast.parse(path.read_text()), name[:-1] if package else name, package):
-            room, *rest = target.split(".")
-            if room not in FLOOR or room in NO_RESULTS:
+            if not target.startswith("icl_lab."):
                 continue
-            rooms.add(room)
-            file = next(
-                (f for f in (root / room / f"{'/'.join(rest[:1])}.py", root / f"{room}.py") if f.is_file()), None
-            )
+            folder, module = folder_and_module(target)
+            if folder in NO_RESULTS:
+                continue
+            folders.add(folder)
+            file = next((f for f in (root / folder / f"{module}.py", root / f"{folder}.py") if f.is_file()), None)
             if file and file not in seen:
                 seen.add(file)
                 queue.append(file)
-    assert rooms == {*provenance.FOLDERS}
+    assert folders == {*provenance.FOLDERS}
 
 
 def test_files_in_folders_within_count_and_others_do_not(tmp_path: Path) -> None:
