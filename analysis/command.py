@@ -18,7 +18,6 @@ from icl_lab.src.checks import require
 from icl_lab.src.words import printable
 from icl_lab.store.lock import locked
 from icl_lab.store.outputs import in_path
-from icl_lab.store.params import NO_PICKLES
 from icl_lab.store.readers import is_number
 from icl_lab.store.rundir import read_config
 
@@ -47,14 +46,12 @@ class Command(NamedTuple):
         """The flags of all analyses, and this one's."""
         built = cli.Parser(f"analysis.{self.name}", self.description)
         built.add_argument("--run", type=in_path, required=True, help="run directory")
-        built.add_argument("--allow_pickle", action="store_true", help="refused: params.pkl is written and never read")
         self.add_flags(built)
         return built
 
     def read(self, argv: Sequence[str]) -> argparse.Namespace:
         """The flags of a command line; `UsageError` or `ConfigError` for invalid ones."""
         flags = self.parser().parse(argv)
-        require(not flags.allow_pickle, NO_PICKLES)
         self.check(flags)
         return flags
 

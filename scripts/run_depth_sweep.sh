@@ -1,5 +1,5 @@
 #!/bin/sh
-# Trains the runs of a sweep of families/layerwise/linreg.py, evaluates them per layer, and plots each with gradient descent.
+# Trains the runs of a sweep over depth, noise or context, evaluates them per layer, and plots each with gradient descent.
 #     sh scripts/run_depth_sweep.sh [--sweep depth] [--model linear] [--preset default] [--steps N] [--seeds "0 1"]
 #         [--num_tasks 5000] [--out runs/depth_sweep] [-- FLAGS OF THE RUNNER]
 # SWEEP, MODEL, PRESET, STEPS, SEEDS, NUM_TASKS and OUT in the environment do the same; PY is the interpreter. A second
@@ -31,10 +31,16 @@ num_tasks=${NUM_TASKS:-5000} out=${OUT:-runs/depth_sweep} py=${PY:-.venv/bin/pyt
 for seed in $seeds; do
     case $seed in *[!0-9]*) fail "seeds has '$seed'; each must be a whole number" ;; esac
 done
-runs=$("$py" -m families.layerwise.linreg "$sweep") || exit $?
+case $sweep in # the flag that differs between the runs of a sweep, and its values
+depth) flag=--num_layers values="2 4 8 12 24" ;;
+noise) flag=--config.noise_std values="0.0 0.02 0.05 0.1" ;;
+context) flag=--config.num_pairs values="10 20 40" ;;
+*) fail "sweep is '$sweep'; choose depth, noise or context" ;;
+esac
 
 all=
-for run in $runs; do
+for value in $values; do
+    run=$flag=$value
     folder=$out/$model/${run#--}
     files= first=
     for seed in $seeds; do

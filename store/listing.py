@@ -12,7 +12,7 @@ from icl_lab.lab.configs.registry import named
 from icl_lab.lab.configs.run import TAGS, fields_of
 from icl_lab.src.registries import FAMILIES
 from icl_lab.src.registry import not_loaded
-from icl_lab.store import layout, ownership, provenance
+from icl_lab.store import layout, ownership, provenance, rundir
 from icl_lab.store.provenance import changed_files
 from icl_lab.store.readers import StoreError, expecting, is_number, json_lines, read_csv, read_json
 from icl_lab.store.rundir import (
@@ -36,8 +36,8 @@ SETTINGS = ("contexts",)  # fields of a summary that repeat the config
 class Entry(NamedTuple):
     """A run, or a folder that might be one.
 
-    reason: why it is broken or no run, else "". config: fields by dotted name. loss: name and value on the test set,
-    None if there is none yet. time: end, or else start. size: bytes. sources: same, changed or not recorded.
+    reason: why it is broken, not read or no run, else "". config: fields by dotted name. loss: name and value on the
+    test set, None if there is none yet. time: end, or else start. size: bytes. sources: same, changed or not recorded.
     shown: False if the folder is only counted. host: of the process that has locked it, else "". killed: that process
     was one of this host and has ended. bitwise: False if the run was resumed elsewhere, None if it does not say
     (`store.provenance`).
@@ -112,7 +112,8 @@ def _entry(run: Path, is_near: bool) -> Entry:
         (fields, missing), status, meta = _fields(run), read_status(run), read_meta(run)
         loss, owner = _loss(run, str(fields["family"]), status), ownership.read(run / layout.LOCK)
     except (StoreError, OSError) as error:
-        return Entry(run, BROKEN, str(error), time=_last_change(run), size=_size(run))
+        status = rundir.EARLIER if isinstance(error, rundir.EarlierVersion) else BROKEN
+        return Entry(run, status, str(error), time=_last_change(run), size=_size(run))
     time, bitwise = _time(meta) or _last_change(run / layout.META), provenance.is_bitwise(meta)
     host = owner.host.partition(" ")[0] if owner else ""
     killed = status == "running" and owner is not None and ownership.has_ended(owner.writer())
@@ -200,8 +201,8 @@ def table(path: str | Path) -> pd.DataFrame:
     """One row per run: `path`, `status`, the config's fields under dotted names, and the numbers of its summary.
 
     A run that is not done has the numbers of its last record. Lists of numbers, such as curves, are left out. Broken
-    runs have a reason in `error`. A sweep's CSV keeps its columns, with `exp` as `path` too. `StoreError` for anything
-    else.
+    runs, and those of an earlier version, have a reason in `error`. A sweep's CSV keeps its columns, with `exp` as
+    `path` too. `StoreError` for anything else.
     """
     source = Path(path)
     if source.is_dir():
@@ -215,7 +216,7 @@ def table(path: str | Path) -> pd.DataFrame:
 
 def _row(entry: Entry) -> dict[str, Any]:
     row: dict[str, Any] = {"path": str(entry.path), "status": entry.status}
-    if entry.status == BROKEN:
+    if entry.status in (BROKEN, rundir.EARLIER):
         return row | {"error": entry.reason}
     try:
         missing = {MISSING: _cell([*entry.plugins_missing])} if entry.plugins_missing else {}

@@ -13,14 +13,8 @@ from icl_lab.lab.configs.registry import family_of
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.store import layout
 from icl_lab.store.atomic import write_bytes, write_safetensors
-from icl_lab.store.readers import StoreError, check_arrays, read_npz, read_safetensors
+from icl_lab.store.readers import check_arrays, read_npz, read_safetensors
 from icl_lab.store.rundir import read_config
-
-NO_PICKLES = (
-    f"{layout.PARAMS_PICKLE} is not read, because a pickle can run anything: "
-    f"use {layout.PARAMS}, which every run writes and which holds the same parameters"
-)
-
 
 Params = dict[str, dict[str, np.ndarray]]
 
@@ -60,14 +54,12 @@ class Run(NamedTuple):
     batch: Any
 
 
-def load(run: str | Path, allow_pickle: bool = False) -> Run:
+def load(run: str | Path) -> Run:
     """Loads a finished run; `StoreError` says what is missing or broken.
 
     The batch is checked against the config. The parameters are not, since that takes the model (see
-    `analysis.load_run`). `allow_pickle=True` is refused: params.pkl is written and never read.
+    `analysis.load_run`). params.pkl is written and never read, since a pickle can run anything.
     """
-    if allow_pickle:
-        raise StoreError(NO_PICKLES)
     path = Path(run)
     config = read_config(path)
     params = read_params(path)

@@ -19,9 +19,8 @@ import numpy as np
 
 from icl_lab.lab.configs.identity import config_id
 from icl_lab.lab.configs.presets import command_of
-from icl_lab.lab.configs.registry import check_schema, family_of, from_dict
+from icl_lab.lab.configs.registry import check_schema, family_of, from_dict, is_of_schema_1
 from icl_lab.lab.configs.run import RunConfig, to_dict
-from icl_lab.lab.configs.schema_1 import earlier_id
 from icl_lab.src.checks import ConfigError
 from icl_lab.src.registry import why_changed, why_not_loaded
 from icl_lab.store import aside, earlier_names, layout, manifest, ownership
@@ -34,6 +33,7 @@ METRICS_FIELDS = ("step", "train_loss", "eval_loss")  # in the metrics of every 
 END_KEYS = ("end", "error", "stopped_at", "signal", "diverged_at", "last_losses")  # how a run ended
 STATUSES = ("running", "done", "stopped", "diverged", "failed")
 FINISHED = ("done", "diverged")  # not trained again
+EARLIER = "schema 1"  # in place of the status of a run of an earlier version, which is not read
 CLEARED_LAST = (layout.META, layout.CONFIG)
 
 
@@ -41,12 +41,24 @@ class PluginMissing(StoreError):
     """A run was trained with a plugin that is not loaded, or not as it was; nothing is wrong with the run."""
 
 
+class EarlierVersion(StoreError):
+    """A run was trained by a version whose configs are no longer read; nothing is wrong with the run."""
+
+
 def read_config(run: Path) -> Any:
-    """The config of a run directory, of the class that its family says; `PluginMissing` without a plugin of it."""
+    """The config of a run directory, of the class that its family says.
+
+    `PluginMissing` without a plugin of it, `EarlierVersion` for a run of schema 1.
+    """
     path = run / layout.CONFIG
     if not path.exists():
         raise StoreError(f"{run} is not a run directory: it has no {layout.CONFIG}")
     values = read_json(path)
+    if is_of_schema_1(values):
+        raise EarlierVersion(
+            f"{run} is a run of an earlier version (schema 1), which stays as it is and is not read: read it with the "
+            f"version that trained it (git_hash in its {layout.META}), or train its settings again into another --out"
+        )
     try:
         check_schema(values)  # before what it says of plugins, which is of its schema
         if why := why_not_loaded(values):
@@ -55,6 +67,14 @@ def read_config(run: Path) -> Any:
     except ConfigError as error:
         raise StoreError(f"{path} cannot be used: {error}") from None
     return config
+
+
+def is_of_earlier_version(run: Path) -> bool:
+    """Whether a folder has a run of schema 1."""
+    try:
+        return has_begun(run) and is_of_schema_1(read_json(run / layout.CONFIG))
+    except StoreError:
+        return False
 
 
 def read_status(run: Path) -> str:
@@ -81,13 +101,13 @@ def has_begun(run: Path) -> bool:
 
 
 def stored_id(run: Path) -> str:
-    """The id that a run was trained under; today's id for a run of an earlier schema."""
+    """The id that a run was trained under."""
     return _stored_id(read_config(run), read_meta(run))
 
 
 def _stored_id(config: RunConfig, meta: Mapping[str, Any]) -> str:
-    stored, todays = meta.get("config_id"), config_id(config)
-    return todays if stored in (None, todays) or stored == earlier_id(config) else str(stored)
+    stored = meta.get("config_id")
+    return config_id(config) if stored is None else str(stored)
 
 
 def find_required(config: RunConfig, run: Path) -> list[Path]:

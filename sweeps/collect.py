@@ -22,10 +22,10 @@ from icl_lab.store.lock import locked_file
 from icl_lab.store.outputs import in_path, out_file
 from icl_lab.store.readers import StoreError, expecting, read_json
 from icl_lab.store.replacing import naming_file
-from icl_lab.sweeps import differing, table, upgrade
+from icl_lab.sweeps import differing, table
 from icl_lab.sweeps.plan import Row
 from icl_lab.sweeps.plan_file import find_plan, read_plan
-from icl_lab.sweeps.status import cell_status
+from icl_lab.sweeps.status import cell_status, refuse_earlier
 from icl_lab.sweeps.table import RowPolicy
 
 NO_FOLDER = ".cleared"  # a folder that does not exist
@@ -120,12 +120,12 @@ def start(
     return values
 
 
-def check(out: Path, values: Sequence[dict[str, Any]], policy: RowPolicy, lines: Sequence[table.Line] = ()) -> None:
+def check(out: Path, values: Sequence[dict[str, Any]], policy: RowPolicy) -> None:
     """`StoreError` if writing these rows would lose others, or join rows that no column tells apart."""
     settings = setting_columns(values)
-    table.check(out, values, settings, policy, lines)
+    table.check(out, values, settings, policy)
     if policy.append and values:
-        present = map(_filler(values, out), lines or table.read(out))
+        present = map(_filler(values, out), table.read(out))
         table.check_distinct(out, values, present, [*settings, *filter(differing.is_field, values[0])])
 
 
@@ -241,7 +241,7 @@ def main(argv: list[str]) -> None:
     plan = flags.plan or find_plan(flags.runs_dir, flags.out)
     rows = read_plan(plan)
     check_out(flags.out, flags.runs_dir)
-    upgrade.rename_cells(rows, flags.runs_dir, flags.out)
+    refuse_earlier(rows, flags.runs_dir)
     with locked_file(flags.out, table.LOCK_TIMEOUT):
         values = start(rows, flags.runs_dir, flags.out, RowPolicy(flags.append, flags.replace_table, trains=False))
     done = sum(row["status"] == "done" for row in values)

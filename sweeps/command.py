@@ -31,7 +31,7 @@ from icl_lab.store import checkpoint, layout, rundir
 from icl_lab.store.lock import locked, locked_file
 from icl_lab.store.outputs import out_file, out_folder
 from icl_lab.store.readers import StoreError
-from icl_lab.sweeps import cost, table, upgrade
+from icl_lab.sweeps import cost, table
 from icl_lab.sweeps.collect import (
     add_table_flags,
     check,
@@ -48,7 +48,7 @@ from icl_lab.sweeps.grid import RESERVED, Grid, check_number
 from icl_lab.sweeps.plan import Cell, Pack, Row, cells, generations, packs, plan, shard
 from icl_lab.sweeps.plan_file import check_plan, write_plan
 from icl_lab.sweeps.progress import Progress
-from icl_lab.sweeps.status import status_counts, statuses
+from icl_lab.sweeps.status import refuse_earlier, status_counts, statuses
 from icl_lab.sweeps.training import PackResult, result_of, task_of
 
 TABLE_INTERVAL = 10.0  # seconds at least between two writings of the table while cells train
@@ -172,19 +172,16 @@ def carry_out(rows: Sequence[Row], how: Execution) -> int:
     if how.folder.exists() and not how.folder.is_dir():
         raise StoreError(f"{how.folder} is a file, not a folder")
     check_out(how.out, how.folder)
-    renamed = "" if how.dry_run else upgrade.rename_cells(rows, how.folder, how.out)
-    if renamed and not how.quiet:
-        print(printable(renamed), flush=True)
+    if not how.overwrite:
+        refuse_earlier(rows, how.folder)
     check_plan(how.folder, how.out, rows, how.append)
     check_writable(how.folder, how.folder)
-    renaming = upgrade.notice(rows, how.folder, how.out)  # only in a dry run, where the earlier names are still there
-    if how.out.exists() and not upgrade.earlier_cells(rows, how.folder):
-        now, lines = current_rows(rows, how.folder, how.out), upgrade.renamed_lines(rows, how.folder, how.out)
-        now = now if how.policy.replace else joined(now, rows, how.out)
-        check(how.out, now, how.policy, lines)
+    if how.out.exists():
+        now = current_rows(rows, how.folder, how.out)
+        check(how.out, now if how.policy.replace else joined(now, rows, how.out), how.policy)
     check_devices()
     if how.dry_run:
-        print("\n".join(filter(None, [preview(rows, chosen, how), renaming])))
+        print(preview(rows, chosen, how))
         return 0
     with ExitStack() as locks, catch_signals(RESUME_HINT) as signals:
         _lock(locks, how)

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from icl_lab.lab import cli
+from icl_lab.lab.configs.run import to_dict
 from icl_lab.src.words import printable
-from icl_lab.store import rundir
+from icl_lab.store import layout, rundir
 from icl_lab.store.outputs import in_path
-from icl_lab.store.readers import StoreError
-from icl_lab.sweeps import upgrade
-from icl_lab.sweeps.plan import Cell, cells
+from icl_lab.store.readers import StoreError, read_json
+from icl_lab.sweeps.plan import Cell, Row, cells
 from icl_lab.sweeps.plan_file import read_plans
 
 PLANNED = ("planned", "")
@@ -25,14 +26,15 @@ PLANNED = ("planned", "")
 def cell_status(cell: Cell, folder: Path) -> tuple[str, str]:
     """The status of a cell, and the last line of its error if there is one.
 
-    "planned" if it has not begun, "failed" if its directory cannot be used.
+    "planned" if it has not begun, "failed" if its directory cannot be used, and "schema 1" if an earlier version
+    trained it.
     """
     run = folder / cell.name
     try:
         rundir.check_usable(run, cell.config, overwrite=False)
         meta = rundir.read_meta(run)
     except (StoreError, OSError) as error:
-        return "failed", str(error)
+        return rundir.EARLIER if isinstance(error, rundir.EarlierVersion) else "failed", str(error)
     last = str(meta.get("error") or "").strip().splitlines()[-1:]
     return str(meta.get("status", "planned")), "".join(last)
 
@@ -46,6 +48,34 @@ def statuses_and_errors(chosen: Sequence[Cell], folder: Path) -> dict[Cell, tupl
     """`cell_status` of each cell; of those that have no directory nothing is read."""
     there = {entry.name for entry in os.scandir(folder)} if folder.is_dir() else set()
     return {cell: cell_status(cell, folder) if cell.name in there else PLANNED for cell in chosen}
+
+
+def refuse_earlier(rows: Sequence[Row], folder: Path) -> None:
+    """`StoreError` if runs of schema 1 stand where a sweep's do, or may be some that it would train.
+
+    They are not read, so a sweep would train them again, and their numbers would leave its table.
+    """
+    there = {entry.name for entry in os.scandir(folder)} if folder.is_dir() else set()
+    planned = {cell.name: cell.config for cell in cells(rows)} if there else {}
+    lacking = {_model_and_seeds(to_dict(config)) for name, config in planned.items() if name not in there}
+    names = there if lacking else there & planned.keys()
+    earlier = [name for name in sorted(names) if rundir.is_of_earlier_version(folder / name)]
+    theirs = [name for name in earlier if name in planned or _model_and_seeds_of(folder / name) in lacking]
+    if theirs:
+        raise StoreError(
+            f"{folder} has runs of an earlier version (schema 1), such as {theirs[0]}, which stay as they are and are "
+            f"not read: read them with the version that trained them (git_hash in their {layout.META}), or train their "
+            "settings again in another --runs_dir"
+        )
+
+
+def _model_and_seeds(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a config says of itself in every schema."""
+    return tuple(str(config.get(name)) for name in ("name", "data_seed", "init_seed"))
+
+
+def _model_and_seeds_of(run: Path) -> tuple[str, ...]:
+    return _model_and_seeds(read_json(run / layout.CONFIG))
 
 
 def status_counts(statuses: Iterable[str]) -> str:
@@ -66,11 +96,9 @@ def main(argv: list[str]) -> None:
     rows = read_plans(folder)
     by_cell = statuses_and_errors(cells(rows), folder)
     for cell, (status, error) in by_cell.items():
-        if status in ("failed", "diverged"):
+        if status in ("failed", "diverged", rundir.EARLIER):
             print(printable(f"{status}: {folder / cell.name}{error and f': {error}'}"))
     print(f"{len(by_cell)} cells: {status_counts(status for status, _ in by_cell.values())}")
-    if notice := upgrade.notice(rows, folder):
-        print(notice)
 
 
 if __name__ == "__main__":

@@ -57,18 +57,9 @@ def read(out: Path) -> list[Line]:
     return [dict(zip(names, row, strict=True)) for row in csv_rows(out)[1]]
 
 
-def check(
-    out: Path,
-    rows: Sequence[Mapping[str, Any]],
-    settings: Sequence[str],
-    policy: RowPolicy,
-    lines: Sequence[Line] = (),
-) -> None:
-    """`StoreError` if writing these rows would lose rows or numbers; `settings` are the columns without results.
-
-    `lines` replace those of the table, if it is yet to be changed.
-    """
-    present, planned = list(lines) or read(out), _as_text(rows)
+def check(out: Path, rows: Sequence[Mapping[str, Any]], settings: Sequence[str], policy: RowPolicy) -> None:
+    """`StoreError` if writing these rows would lose rows or numbers; `settings` are the columns without results."""
+    present, planned = read(out), _as_text(rows)
     if not (present and planned) or policy.replace:
         return
     _check_columns(out, present, planned)

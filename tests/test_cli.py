@@ -506,7 +506,6 @@ HELPED = [
     "analysis.position_steps",
     "analysis.task_diversity",
     "analysis.gd_curve",
-    "families.layerwise.linreg",
     "plots.compare_depth",
     "plots.effects",
     "studies.run",

@@ -29,7 +29,7 @@ FILES = {
     *(f"analysis/{name}.npy" for name in ("ordering_idx", "noise_mask", "train_ordering_idx", "train_noise_mask")),
     *(f"analysis/{name}" for name in ("analysis_metadata.json", "alignment.json", "alignment.csv", "ood.csv")),
 }
-SCHEMA_VERSION, RESULTS_VERSION = 1, 4
+SCHEMA_VERSION, RESULTS_VERSION = 2, 4
 PARAMS = "efd4b39f1cb43fde"  # the first digits of the SHA-256 of its parameters
 MOST_BYTES = 2_000_000
 

@@ -27,7 +27,7 @@ def config_id(config: RunConfig) -> str:
     Only what differs from the family's defaults counts, under the names that fields had first: neither a field added
     later, at its default, nor one renamed changes an id.
     """
-    return hashed(config.family, _differing(config))
+    return _digest(_text(config.family, _differing(config)))
 
 
 def ids_by_seeds(config: RunConfig) -> Callable[[Seeds], str]:
@@ -50,11 +50,6 @@ def ids_by_seeds(config: RunConfig) -> Callable[[Seeds], str]:
     return id_of
 
 
-def hashed(family: str | None, values: dict[str, Any]) -> str:
-    """The id of a family's fields that differ from the defaults; `family` is None for schema 1."""
-    return _digest(_text(family, values))
-
-
 def _differing(config: RunConfig) -> dict[str, Any]:
     """The fields of a config that differ from its family's defaults, under their first names."""
     kind: Any = type(config)
@@ -67,10 +62,10 @@ def _default_fields(kind: type[RunConfig]) -> Mapping[str, Any]:
     return first_fields(kind()) | {"plugins": []}  # a family's own plugin is in its defaults too
 
 
-def _text(family: str | None, values: dict[str, Any]) -> str:
+def _text(family: str, values: dict[str, Any]) -> str:
+    """What is hashed: a family, and the fields that differ from its defaults."""
     values = {name: value for name, value in values.items() if name not in VOLATILE}
-    tag = {} if family is None else {"family": family}
-    return json.dumps({**tag, "config": values, "results_version": RESULTS_VERSION}, sort_keys=True)
+    return json.dumps({"family": family, "config": values, "results_version": RESULTS_VERSION}, sort_keys=True)
 
 
 def _digest(text: str) -> str:

@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from icl_lab.lab.configs.family import Family
-from icl_lab.lab.configs.keys import first_fields, todays_fields
+from icl_lab.lab.configs.keys import todays_fields
 from icl_lab.lab.configs.run import SCHEMA_VERSION, TAGS, RunConfig, made_of
-from icl_lab.lab.configs.schema_1 import DEFAULTS_1, is_earlier, upgraded
 from icl_lab.src.checks import ConfigError, require
 from icl_lab.src.registries import FAMILIES
 from icl_lab.src.registry import Deferred, why_not_loaded
@@ -48,23 +47,25 @@ def named(name: str) -> Family:
     return family
 
 
+def is_of_schema_1(values: Mapping[str, Any]) -> bool:
+    """Whether a written config is of schema 1, which was not written into it."""
+    return "schema_version" not in values and isinstance(values.get("training"), Mapping)
+
+
 def check_schema(values: Mapping[str, Any]) -> None:
-    """`ConfigError` unless a written config is of a schema that this version reads."""
-    version = values.get("schema_version", SCHEMA_VERSION)
-    require(
-        version == SCHEMA_VERSION,
-        f"unknown schema_version {version!r}; this version reads {SCHEMA_VERSION} and, where there is none, 1",
-    )
+    """`ConfigError` unless a written config is of the schema that this version reads."""
+    require(not is_of_schema_1(values), "it was written by an earlier version (schema 1), which this one does not read")
+    version = values.get("schema_version")
+    require(version == SCHEMA_VERSION, f"unknown schema_version {version!r}; this version reads {SCHEMA_VERSION}")
 
 
 def from_dict(values: Mapping[str, Any]) -> RunConfig:
-    """A config from what `lab.configs.run.to_dict` gave, of this schema or an earlier one."""
+    """A config from what `configs.run.to_dict` gave, under today's names or earlier ones."""
     require(isinstance(values, Mapping), f"a config must be an object, not {type(values).__name__}")
     check_schema(values)
     if why := why_not_loaded(values):
         raise ConfigError(f"it {why}")
-    kind = named(str(values.get("family", DEFAULTS_1["family"]) if is_earlier(values) else values.get("family"))).config
-    untagged = {name: value for name, value in values.items() if name not in TAGS}
-    fields = upgraded(values, first_fields(kind())) if is_earlier(values) else untagged
+    kind = named(str(values.get("family"))).config
+    fields = {name: value for name, value in values.items() if name not in TAGS}
     config: RunConfig = made_of(todays_fields(fields, kind), kind)
     return config

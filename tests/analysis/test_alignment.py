@@ -12,7 +12,7 @@ from icl_lab.analysis.measures import alignment
 from icl_lab.families.regression.task import LOGGED
 from icl_lab.src.batch import Batch
 from icl_lab.store import StoreError, layout, readers
-from icl_lab.store.params import NO_PICKLES, write_params
+from icl_lab.store.params import write_params
 from tests.doors import snapshot
 from tests.runners.tiny import DIM, Workshop, copied, in_float64, tokens
 
@@ -161,15 +161,6 @@ def test_a_run_with_a_broken_file_is_refused_by_name(lsa1_run: Path, tmp_path: P
     (run / name).unlink()
     with pytest.raises(StoreError, match=f"run/{name} does not exist"):
         load_compared(run)
-
-
-def test_the_pickle_is_refused_with_the_way_to_go_on(lsa1_run: Path, workshop: Workshop, tmp_path: Path) -> None:
-    run = copied(lsa1_run, tmp_path / "run")
-    before = snapshot(run)
-    done = workshop.run("analysis.alignment", "--run", run, "--allow-pickle")
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"error: {NO_PICKLES}\n")
-    assert "use params.safetensors" in NO_PICKLES
-    assert snapshot(run) == before
 
 
 @pytest.mark.parametrize("eta", ["1e38", "1e39", "1e-300"])

