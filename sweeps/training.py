@@ -38,7 +38,7 @@ def task_of(pack: Pack, folder: Path, width: int, persistence: Persistence) -> T
     configs = [to_dict(cell.config) for cell in pack.cells]
     arguments = {"folder": folder, "configs": configs, "width": width, "persistence": persistence}
     names = tuple(cell.name for cell in pack.cells)
-    return Task(names[0], "sweeps.training:train_task", arguments, alike=pack.shape, works_on=names)
+    return Task(names[0], "icl_lab.sweeps.training:train_task", arguments, alike=pack.shape, works_on=names)
 
 
 def train_task(
