@@ -27,12 +27,12 @@ SENTENCE = (
 )
 
 
-def earlier_run(run: Path, name: str = "lsa1", status: str = "done", **config: Any) -> Path:
+def earlier_run(run: Path, model: str = "lsa1", status: str = "done", **config: Any) -> Path:
     """A run directory as that version left it."""
     run.mkdir(parents=True)
     files = {
-        layout.CONFIG: json.dumps(WRITTEN[name]["config"] | config),
-        layout.META: json.dumps({"schema_version": 1, "config_id": WRITTEN[name]["config_id"], "status": status}),
+        layout.CONFIG: json.dumps(WRITTEN[model]["config"] | config),
+        layout.META: json.dumps({"schema_version": 1, "config_id": WRITTEN[model]["config_id"], "status": status}),
         layout.METRICS: json.dumps({"step": 0, "train_loss": 1.0, "test_loss": 1.0}) + "\n",
         layout.SUMMARY: json.dumps({"headline": {"tf_loss": 0.5}}),
         layout.PARAMS: "numbers",

@@ -12,8 +12,8 @@ from tests.store.test_schema_1 import SENTENCE, earlier_run
 from tests.sweeps.tiny_sweep import GRID, Paths, copied
 
 
-def earlier_cell(runs: Path, name: str, **config: Any) -> Path:
-    return earlier_run(runs / name, "lsa1", **({"data_seed": 0, "init_seed": 0} | config))
+def earlier_cell(run: Path, seed: int = 0, **config: Any) -> Path:
+    return earlier_run(run, "lsa1", **{"data_seed": seed, "init_seed": seed, **config})
 
 
 SWEEP = ["eval_noise", *GRID, "--seeds", "0,1"]
@@ -33,7 +33,7 @@ def test_a_sweep_that_may_have_trained_it_says_so_and_keeps_it(
 ) -> None:
     """A name of then ended with the id of then, and had other words."""
     at = Paths(tmp_path / "runs", tmp_path / "results.csv")
-    cell = earlier_cell(at.runs, "lsa1_random_clean_seed0-bff51026")
+    cell = earlier_cell(at.runs / "lsa1_random_clean_seed0-bff51026")
     assert refused(*SWEEP, *at.flags(), *words) == said(at, cell.name)
 
 
@@ -55,13 +55,13 @@ def test_a_cell_that_was_renamed_is_not_trained_again_and_its_row_keeps_its_numb
 def test_a_sweep_goes_on_beside_runs_that_it_does_not_train(swept: Paths, tmp_path: Path, ran: Ran) -> None:
     """Those of other seeds or models, and any where all of its own are there."""
     at = copied(swept, tmp_path)
-    earlier_cell(at.runs, "lsa1_random_clean_seed0-bff51026")
+    earlier_cell(at.runs / "lsa1_random_clean_seed0-bff51026")
     table = at.table()
     done = ran(*SWEEP, *at.flags())
     assert (done.status, done.err, at.table()) == (0, "", table)
     new = Paths(tmp_path / "new", tmp_path / "new.csv")
-    earlier_cell(new.runs, "lsa1_random_clean_seed7-00000000", data_seed=7, init_seed=7)
-    earlier_cell(new.runs, "twolayer_random_clean_seed0-00000000", name="twolayer")
+    earlier_cell(new.runs / "lsa1_random_clean_seed7-00000000", 7)
+    earlier_cell(new.runs / "twolayer_random_clean_seed0-00000000", name="twolayer")
     assert ran(*SWEEP, *new.flags(), "--dry_run").status == 0
 
 
