@@ -247,13 +247,13 @@ class WithoutHooks(ast.NodeTransformer):
         return self.visit_Expr(node)
 
     def visit_ImportFrom(self, node):
-        node.module = "attn_without_hooks" if node.module == "src.attn" else node.module
+        node.module = "attn_without_hooks" if node.module == "icl_lab.src.attn" else node.module
         return node
 
 
 def stripped(module, monkeypatch):
     """A module executed from its source less the hook call sites, and how many there were."""
-    name = f"{module.__name__.removeprefix('src.')}_without_hooks"
+    name = f"{module.__name__.removeprefix('icl_lab.src.')}_without_hooks"
     transformer = WithoutHooks()
     tree = ast.fix_missing_locations(transformer.visit(ast.parse(inspect.getsource(module))))
     copy = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader=None))

@@ -21,7 +21,7 @@ from icl_lab.families.languages.data import LanguageData
 from icl_lab.families.languages.expressions import of_expression
 from icl_lab.families.languages.named import TOMITA, common_alphabet, languages_of
 from icl_lab.src.checks import ConfigError
-from tests.languages.derivatives import every, matches, strings_of
+from tests.families.languages.derivatives import every, matches, strings_of
 
 THREE, OTHER_THREE = LanguageData().languages, LanguageData().unseen_languages
 

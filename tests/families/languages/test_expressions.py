@@ -13,8 +13,8 @@ from icl_lab.families.languages.expressions import alphabet_of, of_expression
 from icl_lab.families.languages.named import common_alphabet
 from icl_lab.src.checks import ConfigError
 from icl_lab.src.words import words_of
-from tests.languages.derivatives import every, matches, strings_of
-from tests.languages.test_automata import accepted, is_one_sentence
+from tests.families.languages.derivatives import every, matches, strings_of
+from tests.families.languages.test_automata import accepted, is_one_sentence
 
 THREE, OTHER_THREE = LanguageData().languages, LanguageData().unseen_languages
 

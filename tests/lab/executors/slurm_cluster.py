@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.executors.waiting import until
+from tests.lab.executors.waiting import until
 
 DAEMONS = ("munged", "slurmctld", "slurmd")
 LARGEST_ARRAY = 5

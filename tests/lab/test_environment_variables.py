@@ -10,7 +10,7 @@ import pytest
 from jax._src import config as jax_config
 
 from icl_lab.lab.environment_variables import ANY, GROUP_OF, OFF, ON, RECORDED, refusal, unset_empty
-from tests.test_environment import RUNNER, is_refused, python
+from tests.lab.test_environment import RUNNER, is_refused, python
 from tests.thinned import thinned
 
 SIZES = "--steps 20 --eval_every 20 --batch_size 8 --config.eval_tasks=8 --config.test_tasks=8 --quiet".split()

@@ -10,7 +10,7 @@ from icl_lab.families.languages.data import CodeConfig, LanguageData
 from icl_lab.families.languages.expressions import of_expression
 from icl_lab.families.languages.pools import Pool, pools_of
 from icl_lab.src.checks import ConfigError
-from tests.languages.derivatives import every, matches, strings_of, texts_of
+from tests.families.languages.derivatives import every, matches, strings_of, texts_of
 
 DATA = LanguageData(max_length=8, pool_size=256, unseen_languages=("c*ba*", "((b|c)a)*"))
 AB = ("", "a", "ba", "abb")  # of up to 3 symbols of ab, where a pad is 2

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from icl_lab.lab.executors.task import Context, Task
-from tests.executors.waiting import until
+from tests.lab.executors.waiting import until
 
 
 def square(context: Context, number: int) -> int:
@@ -117,4 +117,4 @@ def meet(context: Context, file: Path, number: int) -> tuple[str | None, ...]:
 
 
 def task(name: str, does: str, **arguments: object) -> Task:
-    return Task(name, f"tests.executors.work:{does}", arguments)
+    return Task(name, f"tests.lab.executors.work:{does}", arguments)

@@ -23,8 +23,8 @@ from icl_lab.families.languages.pools import (
 from icl_lab.families.languages.sampling import Sampler
 from icl_lab.families.languages.split import in_test_set
 from icl_lab.src.checks import ConfigError
-from tests.languages.derivatives import every, matches, strings_of, texts_of
-from tests.languages.derivatives import members as members_of
+from tests.families.languages.derivatives import every, matches, strings_of, texts_of
+from tests.families.languages.derivatives import members as members_of
 
 DATA = LanguageData(max_length=12, pool_size=512)
 SMALL = replace(DATA, max_length=8, pool_size=256, unseen_languages=())

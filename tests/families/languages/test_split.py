@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from icl_lab.families.languages.split import Split, hashes, in_test_set, stratified
-from tests.languages.derivatives import every, strings_of
+from tests.families.languages.derivatives import every, strings_of
 
 ALL = strings_of(every("ab", 9), "ab", 9)
 

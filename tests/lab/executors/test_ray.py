@@ -19,8 +19,8 @@ from icl_lab.lab.executors.ray_cluster import on_ray
 from icl_lab.lab.executors.remote import Resources
 from icl_lab.lab.executors.signals import Signals
 from icl_lab.lab.executors.task import Outcome, Task
-from tests.executors.waiting import until
-from tests.executors.work import task
+from tests.lab.executors.waiting import until
+from tests.lab.executors.work import task
 from tests.runners.tiny import EVERY_CHUNK, ROOT, Workshop
 from tests.sweeps.tiny_sweep import LONG_GRID, Paths, sweep, sweep_paths, swept
 
@@ -81,7 +81,7 @@ MEMORY = """
 from icl_lab.lab.executors.ray_cluster import on_ray
 from icl_lab.lab.executors.remote import Resources
 from icl_lab.lab.executors.signals import Signals
-from tests.executors.work import task
+from tests.lab.executors.work import task
 for outcome in on_ray([task("a", "square", number=1)], lambda amount: None, Signals(), Resources(retries=1)):
     print(outcome.died)
 """

@@ -25,9 +25,9 @@ from icl_lab.lab.executors.remote import MOST_LINES, Resources, TaskEnvironment,
 from icl_lab.lab.executors.signals import Signals
 from icl_lab.lab.executors.slurm import Jobs, Resumable, by_slurm
 from icl_lab.lab.executors.task import Context, Outcome, Task
-from tests.executors.repeated import killed_and_repeated
-from tests.executors.waiting import until
-from tests.executors.work import Unreadable, task
+from tests.lab.executors.repeated import killed_and_repeated
+from tests.lab.executors.waiting import until
+from tests.lab.executors.work import Unreadable, task
 from tests.runners.tiny import ROOT
 
 
@@ -181,7 +181,7 @@ from pathlib import Path
 from icl_lab.lab.executors.remote import Resources
 from icl_lab.lab.executors.signals import catch_signals
 from icl_lab.lab.executors.slurm import by_slurm
-from tests.executors.work import task
+from tests.lab.executors.work import task
 
 folder = Path(sys.argv[1])
 with catch_signals() as signals:

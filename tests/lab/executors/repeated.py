@@ -11,8 +11,8 @@ from icl_lab.lab.executors.remote import Resources
 from icl_lab.lab.executors.signals import Signals
 from icl_lab.lab.executors.slurm import by_slurm
 from icl_lab.lab.executors.task import Outcome
-from tests.executors.waiting import until
-from tests.executors.work import task
+from tests.lab.executors.waiting import until
+from tests.lab.executors.work import task
 from tests.runners.tiny import ROOT
 
 COMMAND = """

@@ -7,7 +7,7 @@ from scipy import stats
 
 from icl_lab.families.languages.expressions import of_expression
 from icl_lab.families.languages.sampling import FEW, Sampler, SplitSampler
-from tests.languages.derivatives import members, texts_of
+from tests.families.languages.derivatives import members, texts_of
 
 DRAWS = 30_000
 LEAST_P = 1e-3  # of a chi-square test, whose seed is fixed

@@ -16,7 +16,7 @@ from icl_lab.lab.executors.ray_cluster import on_ray
 from icl_lab.lab.executors.remote import Resources
 from icl_lab.lab.executors.signals import Signals
 from icl_lab.lab.executors.task import Outcome, Task
-from tests.executors.work import task
+from tests.lab.executors.work import task
 
 
 class RayError(Exception):

@@ -15,10 +15,10 @@ from icl_lab.lab.executors.remote import Resources
 from icl_lab.lab.executors.signals import Signals
 from icl_lab.lab.executors.slurm import by_slurm
 from icl_lab.lab.executors.task import Outcome, Task
-from tests.executors.repeated import killed_and_repeated
-from tests.executors.slurm_cluster import LARGEST_ARRAY, queued, running_jobs, slurm_cluster
-from tests.executors.waiting import until
-from tests.executors.work import task
+from tests.lab.executors.repeated import killed_and_repeated
+from tests.lab.executors.slurm_cluster import LARGEST_ARRAY, queued, running_jobs, slurm_cluster
+from tests.lab.executors.waiting import until
+from tests.lab.executors.work import task
 from tests.runners.tiny import Workshop
 from tests.sweeps.tiny_sweep import LONG_GRID, sweep, sweep_paths
 

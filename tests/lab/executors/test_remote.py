@@ -7,7 +7,7 @@ import pytest
 from icl_lab.lab.executors.remote import Resources, pass_on, run_remote, task_environment
 from icl_lab.lab.executors.signals import Signals
 from icl_lab.lab.executors.task import Context
-from tests.executors.work import task
+from tests.lab.executors.work import task
 
 
 def test_what_a_task_says_is_said_there_and_where_the_command_is(

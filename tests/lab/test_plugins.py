@@ -54,7 +54,7 @@ def written(path: Path, text: str) -> Path:
 
 
 def command(*words: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    root = Path(__file__).resolve().parent.parent
+    root = Path(__file__).resolve().parents[2]
     line = [sys.executable, *map(str, words)]
     return subprocess.run(line, cwd=cwd or root, capture_output=True, text=True, timeout=120)
 

@@ -13,7 +13,7 @@ from icl_lab.lab.executors.processes import TaskQueue, in_processes
 from icl_lab.lab.executors.signals import Signals
 from icl_lab.lab.executors.task import Executor, Outcome, Task
 from icl_lab.lab.executors.worker import WorkerDied
-from tests.executors.work import task
+from tests.lab.executors.work import task
 
 LOCAL: list[Executor] = [in_this_process, in_processes]
 
@@ -47,7 +47,7 @@ def test_an_error_is_the_tasks_alone(run: Executor) -> None:
 
 @pytest.mark.parametrize("run", LOCAL)
 def test_what_is_not_there_is_an_error(run: Executor) -> None:
-    found = done(run, Task("a", "tests.executors.absent:one", {}), Task("b", "tests.executors.work:absent", {}))
+    found = done(run, Task("a", "tests.lab.executors.absent:one", {}), Task("b", "tests.lab.executors.work:absent", {}))
     assert isinstance(found["a"].error, ModuleNotFoundError)
     assert isinstance(found["b"].error, AttributeError)
 

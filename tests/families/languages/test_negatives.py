@@ -11,7 +11,7 @@ from icl_lab.families.languages.automata import lengths_of
 from icl_lab.families.languages.data import LanguageData
 from icl_lab.families.languages.expressions import of_expression
 from icl_lab.families.languages.negatives import MODES, Source, edit
-from tests.languages.derivatives import every, matches, members, strings_of, texts_of
+from tests.families.languages.derivatives import every, matches, members, strings_of, texts_of
 
 THREE, OTHER_THREE = LanguageData().languages, LanguageData().unseen_languages
 
