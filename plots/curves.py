@@ -60,7 +60,7 @@ AS_LINES = ("training step", "x", "share of the other model")  # axes along whic
 
 
 @style.compact
-def draw_curves(source: Path, labels: Mapping[str, Any]) -> list[Path]:
+def draw_curves(source: Path, labels: Mapping[str, Any], to: Path | None = None) -> list[Path]:
     """Draws a table's curves next to it, as .png and .pdf; labels: title, x_label, y_label, log_x, log_y.
 
     log_y: whether y is logarithmic, or the panels in which it is.
@@ -68,7 +68,7 @@ def draw_curves(source: Path, labels: Mapping[str, Any]) -> list[Path]:
     table = read_csv(source, NUMBERS, TEXT, infinite=("x",)).fillna({"panel": ""})
     _check_marks(source, table)
     with expecting(source, "a table of curves"):
-        return style.save_both(_figure(table, labels), source)
+        return style.save_both(_figure(table, labels), to or source)
 
 
 def _check_marks(source: Path, table: pd.DataFrame) -> None:

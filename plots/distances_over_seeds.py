@@ -19,13 +19,13 @@ LABELLED = 1.9  # inches for the names of the rows
 
 
 @style.styled
-def draw_matrices(source: Path, title: str) -> list[Path]:
+def draw_matrices(source: Path, title: str, to: Path | None = None) -> list[Path]:
     """Draws a table of row, column, measure, mean, low, high, seeds next to it, as .png and .pdf: a panel a measure."""
     table = _read(source, ("row", "column"))
     if table.duplicated(["row", "column", "measure"]).any():
         raise StoreError(f"{source} has a row and column twice")
     with expecting(source, "a table of distances"):
-        return style.save_both(_matrices(table, title), source)
+        return style.save_both(_matrices(table, title), to or source)
 
 
 def _read(source: Path, names: tuple[str, ...], numbers: tuple[str, ...] = ()) -> pd.DataFrame:
@@ -52,13 +52,13 @@ def _matrices(table: pd.DataFrame, title: str) -> Figure:
 
 
 @style.styled
-def draw_over_training(source: Path, title: str) -> list[Path]:
+def draw_over_training(source: Path, title: str, to: Path | None = None) -> list[Path]:
     """Draws a table of algorithm, step, measure, mean, low, high, seeds next to it: the transformer over training."""
     table = _read(source, ("algorithm",), ("step",))
     with expecting(source, "a table of distances over training"):
         figure = training_figure(table)
         style.caption(figure, f"{title}; {_seeds(table)}, 95 % intervals")
-        return style.save_both(figure, source)
+        return style.save_both(figure, to or source)
 
 
 def _seeds(table: pd.DataFrame) -> str:

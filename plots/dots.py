@@ -22,11 +22,11 @@ ROW, AROUND = 0.24, 0.75  # inches of a setting, and around all
 
 
 @style.compact
-def draw_dots(source: Path, title: str, intervals: str = "95 % t intervals") -> list[Path]:
+def draw_dots(source: Path, title: str, intervals: str = "95 % t intervals", to: Path | None = None) -> list[Path]:
     """Draws a table's dots next to it, as .png and .pdf; `intervals`: what they are, "" of rows that are seeds."""
     table = read_csv(source, NUMBERS, TEXT)
     with expecting(source, "a table of dots"):
-        return style.save_both(_figure(table, title, intervals), source)
+        return style.save_both(_figure(table, title, intervals), to or source)
 
 
 def _figure(table: pd.DataFrame, title: str, intervals: str) -> Figure:

@@ -45,11 +45,11 @@ FIRST = 1.0  # of a logarithmic axis of steps, counted from 1
 
 
 @style.compact
-def draw_stage_bars(source: Path, title: str) -> list[Path]:
+def draw_stage_bars(source: Path, title: str, to: Path | None = None) -> list[Path]:
     """Draws a table of runs, seed, stage, start, end, type, claimed and delta_llc next to it, as .png and .pdf."""
     table = read_csv(source, ("seed", "stage", "start", "end"), ("runs", "type"))
     with expecting(source, "a table of stages"):
-        return style.save_both(_figure(table, title), source)
+        return style.save_both(_figure(table, title), to or source)
 
 
 def _figure(table: pd.DataFrame, title: str) -> Figure:

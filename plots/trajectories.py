@@ -34,7 +34,7 @@ STAR |= {"markeredgecolor": "white", "markeredgewidth": 0.5}
 
 
 @style.compact
-def draw_trajectories(source: Path, labels: Mapping[str, Any]) -> list[Path]:
+def draw_trajectories(source: Path, labels: Mapping[str, Any], to: Path | None = None) -> list[Path]:
     """Draws a table's paths next to it, as .png and .pdf; labels: title, x_label, y_label, and points, what points are.
 
     A row of the kind "path" is a checkpoint of its series; of the kind "point" another point, such as an exact
@@ -47,7 +47,7 @@ def draw_trajectories(source: Path, labels: Mapping[str, Any]) -> list[Path]:
     if table[["x", "y"]].isna().any(axis=None) or table.loc[table["kind"] == "path", "step"].isna().any():
         raise StoreError(f"{source} has a row without x or y, or a checkpoint without a step")
     figure = _figure(table, labels)
-    return style.save_both(figure, source)
+    return style.save_both(figure, to or source)
 
 
 def _figure(table: pd.DataFrame, labels: Mapping[str, Any]) -> Figure:

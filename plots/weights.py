@@ -60,7 +60,7 @@ def _scales(config: Any, arrays: Mapping[str, np.ndarray]) -> list[str]:
 
 
 @style.styled
-def draw_products(source: Path, text: str) -> list[Path]:
+def draw_products(source: Path, text: str, to: Path | None = None) -> list[Path]:
     """Draws a table of row, matrix (0 for W_K^T W_Q, 1 for P W_V), i, j, value next to it, as .png and .pdf."""
     table = read_csv(source, ("matrix", "i", "j", "value"), ("row",))
     with expecting(source, "a table of matrices"):
@@ -71,11 +71,11 @@ def draw_products(source: Path, text: str) -> list[Path]:
             )
             for name, of in table.groupby("row", sort=False)
         ]
-        return style.save_both(_figure(rows, text), source)
+        return style.save_both(_figure(rows, text), to or source)
 
 
 @style.styled
-def draw_matrix(source: Path, text: str) -> list[Path]:
+def draw_matrix(source: Path, text: str, to: Path | None = None) -> list[Path]:
     """Draws a table of i, j, value, limit next to it, as .png and .pdf: one matrix, its colours up to the limit."""
     table = read_csv(source, ("i", "j", "value", "limit"))
     figure, axes = style.new_figure(width=3.6, height=3.2)
@@ -84,7 +84,7 @@ def draw_matrix(source: Path, text: str) -> list[Path]:
         style.heat_map(axes[0, 0], matrix, "", limit=float(table["limit"].iloc[0]))
     axes[0, 0].set(xlabel="channel", ylabel="channel")
     style.caption(figure, text)
-    return style.save_both(figure, source)
+    return style.save_both(figure, to or source)
 
 
 def _figure(rows: Sequence[tuple[Any, ...]], text: str) -> Figure:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 CURVATURES = (1.0, 0.3, 0.1, 0.03)
 FIGURE = "llc_traces.png"
 CHAINS, BURN_IN, DRAWS = 8, 100, 300
+SHOWN = 3  # chains, of those that are measured
 RUNNING = 10  # draws that a trace is averaged over, for the eye
 
 
@@ -110,11 +111,11 @@ def draw(folder: Path) -> Path:
     """Draws all of them into one figure."""
     from icl_lab.plots import style
 
-    figure, axes = style.new_figure(2, 3, width=3.3, height=2.4)
+    figure, axes = style.new_figure(2, 3, width=2.6, height=2.0)
     for panel, picture in zip(axes.flat, PICTURES, strict=True):
         drawn = traces(picture)
         kernel = np.ones(RUNNING) / RUNNING
-        for values in picture.nbeta * drawn["excess"]:
+        for values in picture.nbeta * drawn["excess"][:SHOWN]:
             panel.plot(np.convolve(values, kernel, "valid"), linewidth=0.7)
         panel.axvspan(0, BURN_IN, color=style.PALE, zorder=0)
         panel.axhline(0, color=style.GREY, linewidth=0.6)
@@ -123,7 +124,9 @@ def draw(folder: Path) -> Path:
     for panel in axes[:, 0]:
         panel.set_ylabel("nbeta x excess loss")
     style.caption(
-        figure, f"{CHAINS} chains each, running means of 10 draws, burn-in shaded; below each title what is reported"
+        figure,
+        f"{SHOWN} of {CHAINS} chains each, running means of {RUNNING} draws, burn-in shaded; below each title what is "
+        "reported",
     )
     return style.save(figure, folder / FIGURE)
 

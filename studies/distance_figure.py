@@ -31,7 +31,7 @@ class Distances(NamedTuple):
     run_names: tuple[str, ...]
     distances: Callable[[Path], Values]
     columns: tuple[str, ...]
-    drawn: Callable[[Path, str], list[Path]]
+    drawn: Callable[[Path, str, Path | None], list[Path]]
     profile: str = "quick"
 
     def labels(self, seeds: Sequence[int]) -> Mapping[str, Any]:
@@ -56,9 +56,9 @@ class Distances(NamedTuple):
             for row in _mean(values, SCALE_OF[key[-1]])
         ]
 
-    def draw(self, table: Path, labels: Mapping[str, Any]) -> None:
-        """Draws the table."""
-        self.drawn(table, labels["title"])
+    def draw(self, table: Path, labels: Mapping[str, Any], to: Path | None = None) -> None:
+        """Draws the table beside it, or to another place."""
+        self.drawn(table, labels["title"], to)
 
 
 def _mean(distances: Sequence[float], scale: str) -> list[Row]:

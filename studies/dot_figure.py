@@ -59,10 +59,10 @@ class Dots(NamedTuple):
             for part in ([[value] for value in values] if self.by_seed else [values])
         ]
 
-    def draw(self, table: Path, labels: Mapping[str, Any]) -> None:
-        """Draws the table."""
+    def draw(self, table: Path, labels: Mapping[str, Any], to: Path | None = None) -> None:
+        """Draws the table beside it, or to another place."""
         interval = "Clopper-Pearson" if self.shares else "t"
-        draw_dots(table, labels["title"], "" if self.by_seed else f"95 % {interval} intervals")
+        draw_dots(table, labels["title"], "" if self.by_seed else f"95 % {interval} intervals", to)
 
 
 def _share(values: Sequence[float]) -> Row:

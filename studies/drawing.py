@@ -1,4 +1,8 @@
-"""Draws a study's figures, each with its table and a bundle: labels, command, configs of its runs."""
+"""Draws a study's figures, each with its table and a bundle: labels, command, configs of its runs.
+
+Figures that a page shows lie beside their tables, and are kept with the results; the others in a folder `DRAWN` there,
+which is not.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +20,20 @@ from icl_lab.studies.figure import AnyFigure, Labels
 from icl_lab.studies.ledger import WRITER
 from icl_lab.studies.study import Study
 
+DRAWN = "drawn"
+
+
+def place_of(study: Study, table: Path) -> Path:
+    """Where the figure of a table is drawn, but for the suffix."""
+    return table if table.stem in study.shown else table.parent / DRAWN / table.name
+
 
 def as_drawn(study: Study, folder: Path) -> list[AnyFigure]:
-    """The study's figures in a folder, each with the title that is written on it."""
+    """The study's figures whose tables lie in a folder, each with the title that is written on it."""
     figures = []
     for figure in study.figures:
         path = folder / f"{figure.name}.json"
-        if path.with_suffix(".png").exists():
+        if path.exists():
             with expecting(path, "what a figure is drawn with"):
                 figures.append(figure._replace(title=str(read_json(path)["labels"]["title"])))
     return figures
@@ -40,7 +51,7 @@ def redraw(study: Study, out: Path) -> None:
             bundle = read_json(path)
             with expecting(path, "what a figure is drawn with"):
                 labels = _labels(figure, table, bundle)
-            figure.draw(table, labels)
+            figure.draw(table, labels, place_of(study, table))
             today = {"labels": labels, "command": study.command(figure.profile)}
             outputs.write({path: json_bytes(bundle | today)}, WRITER)
 
@@ -57,7 +68,7 @@ def draw(
         table = out / study.name / f"{figure.name}.csv"
         bundle = _bundle(study, figure, [run for group in runs_of[figure.name].values() for run in group])
         outputs.write({table: csv_bytes(rows)}, WRITER)
-        figure.draw(table, bundle["labels"])
+        figure.draw(table, bundle["labels"], place_of(study, table))
         outputs.write({table.with_suffix(".json"): json_bytes(bundle)}, WRITER)
 
 

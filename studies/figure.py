@@ -72,9 +72,9 @@ class Figure(NamedTuple):
                 of_seed.setdefault(_seed(run), []).append(run)
             yield from ((seed, self.curves(seed_runs, "")) for seed, seed_runs in of_seed.items())
 
-    def draw(self, table: Path, labels: Labels) -> None:
-        """Draws the table."""
-        draw_curves(table, labels)
+    def draw(self, table: Path, labels: Labels, to: Path | None = None) -> None:
+        """Draws the table beside it, or to another place."""
+        draw_curves(table, labels, to)
 
 
 def _seed(run: Path) -> int:
@@ -117,9 +117,9 @@ class Plane(NamedTuple):
         """The paths of the runs."""
         return self.paths([run for group in runs.values() for run in group])
 
-    def draw(self, table: Path, labels: Labels) -> None:
-        """Draws the table."""
-        draw_trajectories(table, labels)
+    def draw(self, table: Path, labels: Labels, to: Path | None = None) -> None:
+        """Draws the table beside it, or to another place."""
+        draw_trajectories(table, labels, to)
 
 
 class HeatMaps(NamedTuple):
@@ -140,9 +140,9 @@ class HeatMaps(NamedTuple):
         """The matrices of the runs."""
         return self.matrices([run for group in runs.values() for run in group])
 
-    def draw(self, table: Path, labels: Labels) -> None:
-        """Draws the table."""
-        draw_products(table, labels["title"])
+    def draw(self, table: Path, labels: Labels, to: Path | None = None) -> None:
+        """Draws the table beside it, or to another place."""
+        draw_products(table, labels["title"], to)
 
 
 AnyFigure = Figure | Plane | HeatMaps | Matrix | Dots | Distances | Stages

@@ -14,7 +14,7 @@ from typing import Any
 from icl_lab.store import outputs
 from icl_lab.store.atomic import json_bytes
 from icl_lab.studies import ledger, page
-from icl_lab.studies.claim import LISTS, UNBOUNDED
+from icl_lab.studies.claim import UNBOUNDED
 from icl_lab.studies.contrast import change_of
 from icl_lab.studies.drawing import as_drawn
 from icl_lab.studies.study import Study, all_studies
@@ -40,7 +40,7 @@ def index(out: Path) -> Entry:
         "claims": [_claim(study, row) for study, row in rows],
         "contrasts": [],
         "findings": [entry for study in studies for entry in _findings(study, out, rows)],
-        "figures": [*_of_the_ledger(out), *(entry for study in studies for entry in _figures(study, out))],
+        "figures": [entry for study in studies for entry in _figures(study, out)],
         "tables": _tables(out),
     }
     for study, profile in compared:
@@ -76,16 +76,6 @@ def _tables(out: Path) -> list[Entry]:
     return [{"study": None, **table} for table in tables if (out / table["path"]).exists()]
 
 
-def _of_the_ledger(out: Path) -> list[Entry]:
-    """The figures of the lists of claims."""
-    command = {"command": "python -m studies.remake --figures"}
-    return [
-        {"id": f"ledger/{about}", "study": None, "caption": heading, "image": image, "table": ledger.TABLE, **command}
-        for about, heading in LISTS.items()
-        if (out / (image := f"ledger/{about}.png")).exists()
-    ]
-
-
 def _earlier(row: ledger.Row) -> Entry | None:
     """The range before it was revised, and the verdict by it."""
     if row["range"] == "original":
@@ -119,8 +109,10 @@ def _findings(study: Study, out: Path, rows: Sequence[tuple[Study, ledger.Row]])
 
 
 def _figures(study: Study, out: Path) -> list[Entry]:
+    """Those whose tables are there; one that no page shows has no image, and its command draws it."""
     return [
         _figure(study, study.name, figure.name, figure.title, figure.profile)
+        | ({} if figure.name in study.shown else {"image": None})
         | {"bundle": f"{study.name}/{figure.name}.json"}
         for figure in as_drawn(study, out / study.name)
     ]

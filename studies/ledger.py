@@ -22,7 +22,7 @@ from icl_lab.sweeps.table import LOCK_TIMEOUT
 
 WRITER = "report"  # of tables and pages in report/
 TABLE, PAGE, INDEX = "claims.csv", "claims.md", "index.json"
-FIGURES, ERROR_RATES = "ledger", "ledger/error_rates.csv"
+ERROR_RATES = "ledger/error_rates.csv"
 TEMPLATE = Path(__file__).with_name("claims.md.j2")
 
 Row = dict[str, Any]

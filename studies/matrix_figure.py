@@ -36,6 +36,6 @@ class Matrix(NamedTuple):
         limit = max(float(np.abs(part).max()) for part in (mean, *other))
         return [{"i": i, "j": j, "value": float(mean[i, j]), "limit": limit} for i, j in np.ndindex(*mean.shape)]
 
-    def draw(self, table: Path, labels: Mapping[str, Any]) -> None:
-        """Draws the table."""
-        draw_matrix(table, labels["title"])
+    def draw(self, table: Path, labels: Mapping[str, Any], to: Path | None = None) -> None:
+        """Draws the table beside it, or to another place."""
+        draw_matrix(table, labels["title"], to)

@@ -9,8 +9,7 @@ from typing import NamedTuple
 from icl_lab.plots import style
 from icl_lab.store import outputs
 from icl_lab.studies import ledger
-from icl_lab.studies.claim import LISTS
-from icl_lab.studies.drawing import as_drawn
+from icl_lab.studies.drawing import as_drawn, place_of
 from icl_lab.studies.figure import AnyFigure
 from icl_lab.studies.findings import Statement, WrittenFinding, image, numbered, value, written
 from icl_lab.studies.question import Question
@@ -31,7 +30,8 @@ def check(study: Study, profile: str, out: Path, figures: Sequence[AnyFigure] = 
     if study.conditions:
         names += [f"{study.results(profile)}/{name}" for name in study.conditions.tables]
     outputs.check([out / name for name in names], ledger.WRITER)
-    outputs.check([out / ledger.FIGURES / f"{about}.png" for about in LISTS], style.WRITER)
+    places = [place_of(study, out / study.name / f"{figure.name}.csv") for figure in figures]
+    outputs.check([place.with_suffix(f".{kind}") for place in places for kind in ("png", "pdf")], style.WRITER)
 
 
 def write(study: Study, profile: str, out: Path) -> None:
@@ -46,10 +46,12 @@ def write(study: Study, profile: str, out: Path) -> None:
 def render(study: Study, profile: str, out: Path) -> str:
     """The page: claims with their verdicts from the ledger there, findings that rest on them, and the figures there."""
     folder = study.results(profile)
-    shown = {finding.figure for finding in study.findings}
-    further = [figure for figure in as_drawn(study, out / folder) if figure.name not in shown]
+    drawn = as_drawn(study, out / folder)
+    of_findings = {finding.figure for finding in study.findings}
+    also = [image(out, image_of(folder, one.name), one.title) for one in drawn if one.name in study.shown - of_findings]
+    further = [figure for figure in drawn if figure.name not in study.shown]
     lines = ledger.counted(ledger.rows_of([study], ledger.known(out)))
-    values = {"findings": numbered(findings(study, lines["rows"], out)), "figures": further, **lines}
+    values = {"findings": numbered(findings(study, lines["rows"], out)), "also": also, "further": further, **lines}
     values |= study.conditions.values(out / folder) if study.conditions else {}
     values |= {"answers": answers(study, out)} if study.questions else {}
     template = Path(__file__).parent / study.name / "page.md.j2"

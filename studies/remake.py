@@ -26,7 +26,6 @@ def parser() -> cli.Parser:
 def main(argv: list[str]) -> None:
     """The command line."""
     flags = parser().parse(argv)
-    from icl_lab.plots.ledger import draw_ledger
     from icl_lab.studies import index, ledger
 
     if not (flags.report / ledger.TABLE).exists():
@@ -35,8 +34,6 @@ def main(argv: list[str]) -> None:
     for study in all_studies():
         for name in _pages(study, flags.report, flags.figures):
             print(printable(flags.report / name))
-    if flags.figures:
-        draw_ledger(flags.report / ledger.TABLE, flags.report / ledger.FIGURES)
     index.write(flags.report)
     print(printable(flags.report / ledger.INDEX))
 

@@ -184,11 +184,9 @@ def _controls(chosen: Sequence[tuple[Study, Claim]], flags: argparse.Namespace) 
 
 
 def _write_pages(study: Study, profile: str, out: Path) -> None:
-    from icl_lab.plots.ledger import draw_ledger
     from icl_lab.studies import index, ledger, page
 
     ledger.write(out, {})
-    draw_ledger(out / ledger.TABLE, out / ledger.FIGURES)
     page.write(study, profile, out)
     index.write(out)
 

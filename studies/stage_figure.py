@@ -42,9 +42,9 @@ class Stages(NamedTuple):
             for row in _stages(run)
         ]
 
-    def draw(self, table: Path, labels: Mapping[str, Any]) -> None:
-        """Draws the table."""
-        draw_stage_bars(table, labels["title"])
+    def draw(self, table: Path, labels: Mapping[str, Any], to: Path | None = None) -> None:
+        """Draws the table beside it, or to another place."""
+        draw_stage_bars(table, labels["title"], to)
 
 
 def _stages(run: Path) -> list[Row]:

@@ -56,7 +56,7 @@ class Study:
 
     remarks: what limits a claim that was not reproduced, by its name; findings: what its page begins with. analyses: by
     the name of runs, what is done in the directory of each that has ended, before claims and figures read it there.
-    questions: each has a page of its own, below the study's.
+    questions: each has a page of its own, below the study's. also_shown: figures on its page that no finding names.
     file: of a conjecture, the plugin that states it. again: how another process makes the study; None: by its name.
     """
 
@@ -69,6 +69,7 @@ class Study:
     findings: Sequence[Finding] = ()
     analyses: Mapping[str, Callable[[Path], None]] = field(default_factory=dict)
     questions: Sequence[Question] = ()
+    also_shown: Sequence[str] = ()
     file: Path | None = None
     again: Callable[[], Study] | None = None
 
@@ -133,6 +134,14 @@ class Study:
         }
         return [*runs.values()]
 
+    @property
+    def shown(self) -> set[str]:
+        """The names of the figures that its pages show, which are kept with its results; all of a conjecture's."""
+        if self.file is not None:
+            return {figure.name for figure in self.figures}
+        of_questions = (name for question in self.questions for name in question.figures)
+        return {*(finding.figure for finding in self.findings), *of_questions, *self.also_shown}
+
     def figures_of(self, profile: str) -> list[AnyFigure]:
         """The figures of a profile."""
         return of_profile(self.figures, profile)
@@ -141,7 +150,7 @@ class Study:
 @cache
 def load(name: str) -> Study:
     """A study by its name."""
-    study: Study = import_module(f"studies.{name}.study").STUDY
+    study: Study = import_module(f"icl_lab.studies.{name}.study").STUDY
     return study
 
 

@@ -9,4 +9,4 @@ from icl_lab.studies.languages.remarks import REMARKS
 from icl_lab.studies.languages.runs import RUNS
 from icl_lab.studies.study import Study
 
-STUDY = Study("languages", RUNS, CLAIMS, FIGURES, REMARKS, findings=FINDINGS)
+STUDY = Study("languages", RUNS, CLAIMS, FIGURES, REMARKS, findings=FINDINGS, also_shown=("singular_values",))

@@ -58,4 +58,4 @@ TABLES = {
     **predictions.TABLES,
 }
 CONDITIONS = Conditions(SEEDS, grids, table.FILES, write, remake, page.values, listed)
-STUDY = Study("order_noise", RUNS, CLAIMS, RUN_FIGURES, REMARKS, CONDITIONS)
+STUDY = Study("order_noise", RUNS, CLAIMS, RUN_FIGURES, REMARKS, CONDITIONS, also_shown=("steps_by_position",))

@@ -9,4 +9,6 @@ from icl_lab.studies.stages.remarks import REMARKS
 from icl_lab.studies.stages.runs import ANALYSES, RUNS
 from icl_lab.studies.study import Study
 
-STUDY = Study("stages", RUNS, CLAIMS, FIGURES, REMARKS, findings=FINDINGS, analyses=ANALYSES)
+STUDY = Study(
+    "stages", RUNS, CLAIMS, FIGURES, REMARKS, findings=FINDINGS, analyses=ANALYSES, also_shown=("unit_stages",)
+)

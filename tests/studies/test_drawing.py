@@ -1,5 +1,6 @@
 """Figures from tables: labels that are computed, and tables of earlier versions."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,9 @@ import pytest
 from icl_lab.store import outputs
 from icl_lab.store.atomic import csv_bytes, json_bytes
 from icl_lab.store.readers import StoreError, read_json
-from icl_lab.studies.drawing import as_drawn, redraw
+from icl_lab.studies.drawing import DRAWN, as_drawn, redraw
 from icl_lab.studies.figure import Figure, HeatMaps, Plane, of_first_seed, over_seeds
+from icl_lab.studies.findings import Finding
 from icl_lab.studies.ledger import WRITER
 from icl_lab.studies.study import Study
 
@@ -66,7 +68,7 @@ def test_a_table_without_a_column_of_today_is_drawn_as_it_was(
     assert "curves.csv was written before it had a column seed: it is drawn as it was" in said
     assert "'python -m studies.run made' measures it again" in said
     assert (title(table), title(maps)) == ("As it was", "one layer, mean over 2 seeds")
-    assert table.with_suffix(".png").exists()
+    assert (table.parent / DRAWN / "curves.png").exists()
     assert [figure.title for figure in as_drawn(STUDY, tmp_path / "made")] == [title(table), title(maps)]
 
 
@@ -80,4 +82,14 @@ def test_a_bundle_of_something_else_is_refused(tmp_path: Path) -> None:
     table = lies(tmp_path, "maps", [CELL | {"matrix": 0}], ())
     with pytest.raises(StoreError, match=r"maps\.json is not what a figure is drawn with"):
         redraw(STUDY, tmp_path)
-    assert not table.with_suffix(".png").exists()
+    assert not [*table.parent.rglob("*.png")]
+
+
+def test_a_figure_lies_with_the_results_where_a_page_shows_it_and_apart_where_none_does(tmp_path: Path) -> None:
+    """So claims and their figures add no picture to what is kept, until a finding names one."""
+    for name, matrix in (("shown", 0), ("apart", 1)):
+        lies(tmp_path, name, [CELL | {"matrix": matrix} for matrix in (0, 1)], (0,), title="earlier")
+    figures = [MAPS._replace(name=name) for name in ("shown", "apart")]
+    redraw(replace(STUDY, figures=figures, findings=[Finding("one", "shown", ())]), tmp_path)
+    pictures = {path.relative_to(tmp_path / "made").as_posix() for path in tmp_path.rglob("*.p[nd][gf]")}
+    assert pictures == {"shown.png", "shown.pdf", f"{DRAWN}/apart.png", f"{DRAWN}/apart.pdf"}

@@ -12,6 +12,7 @@ from icl_lab.store import outputs
 from icl_lab.store.atomic import json_bytes
 from icl_lab.studies import remake, run
 from icl_lab.studies.claim import UNBOUNDED
+from icl_lab.studies.drawing import DRAWN
 from icl_lab.studies.index import index
 from icl_lab.studies.ledger import INDEX, TABLE
 from icl_lab.studies.study import all_studies
@@ -41,12 +42,15 @@ def test_ids_are_unique_and_every_path_opens(committed: dict[str, Any]) -> None:
         ids = [entry["id"] for entry in committed[kind]]
         assert ids
         assert len(set(ids)) == len(ids), kind
-    paths = {entry[name] for entry in entries(committed) for name in PATHS if name in entry}
+    paths = {entry[name] for entry in entries(committed) for name in PATHS if entry.get(name) is not None}
     for path in paths:
         assert not Path(path).is_absolute()
         assert (REPORT / path).read_bytes(), path
     left_out = {
-        found.relative_to(REPORT).as_posix() for suffix in ("png", "md", "csv") for found in REPORT.rglob(f"*.{suffix}")
+        found.relative_to(REPORT).as_posix()
+        for suffix in ("png", "md", "csv")
+        for found in REPORT.rglob(f"*.{suffix}")
+        if found.parent.name != DRAWN
     } - paths
     assert left_out == set()
 

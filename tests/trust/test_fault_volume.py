@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from icl_lab.store import layout
-from icl_lab.studies import ledger
 from tests.analysis.llc_runs import trained, words
 from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, LSA1, RECORDED, SIZES, TWOLAYER, Workshop, copied, results
 from tests.studies.results import without_clock
@@ -144,5 +143,5 @@ def files_of_study(place: Path) -> dict[str, bytes]:
 def test_a_study(seed: int, workshop: Workshop, whole_study: Path, tmp_path: Path) -> None:
     killed_at_each(workshop, study_places(seed), study_line(tmp_path), NPROC="1")
     found = files_of_study(tmp_path)
-    assert {*STUDY_RESULTS, f"{ledger.FIGURES}/ours.png"} <= found.keys()
+    assert {*STUDY_RESULTS} <= found.keys()
     is_the_same(found, files_of_study(whole_study))
