@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ml_collections import ConfigDict
 
 from icl_lab.lab import cli
 from icl_lab.lab.configs.config_help import listing
+from icl_lab.lab.configs.earlier_names import todays_words
 from icl_lab.lab.configs.family import AUTO, Family, Flag
 from icl_lab.lab.configs.keys import leaves
 from icl_lab.lab.configs.presets import preset, resolve, set_values, value_at
@@ -98,6 +99,12 @@ def parser(models: str | Sequence[str], prog: str, description: str) -> cli.Pars
     return built
 
 
+def reader(flag: Flag) -> Callable[[str], Any]:
+    """What reads a flag's value, which takes a word of an earlier version for today's."""
+    read, words = of_field(flag.read), todays_words(flag.key)
+    return (lambda text: read(words.get(text, text))) if words else read
+
+
 def _add(built: cli.Parser, flag: Flag, value: str = "") -> None:
     """Adds a flag; one with choices also accepts "auto" if that is its default."""
     if flag.read is bool:
@@ -105,7 +112,7 @@ def _add(built: cli.Parser, flag: Flag, value: str = "") -> None:
         return
     names = None if flag.choices is None else [*[AUTO] * (flag.default == AUTO), *flag.choices]
     built.add_argument(
-        f"--{flag.name}", type=of_field(flag.read), choices=names, default=flag.default, help=f"{flag.text}{value}"
+        f"--{flag.name}", type=reader(flag), choices=names, default=flag.default, help=f"{flag.text}{value}"
     )
     cli.add_former_names(built, flag.name, flag.former)
 

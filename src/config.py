@@ -322,8 +322,8 @@ class TrainConfig:
         in_range("weight_decay", self.weight_decay, 0)
         one_of("schedule", self.schedule, SCHEDULES)
         require(
-            self.schedule != "triangle" or self.warmup_steps == 0,
-            f"warmup_steps is {self.warmup_steps}; a triangle rises to the middle of the training",
+            self.schedule != "linear_up_down" or self.warmup_steps == 0,
+            f"warmup_steps is {self.warmup_steps}; linear_up_down rises to the middle of the training",
         )
         one_of("optimizer", self.optimizer, OPTIMIZERS)
         in_range("grad_clip", self.grad_clip, 0)

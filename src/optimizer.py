@@ -16,7 +16,7 @@ from icl_lab.src.config import TrainConfig
 from icl_lab.src.model import Params
 from icl_lab.src.registry import Functions
 
-SWING = 1000  # steps from 0 to the learning rate
+HALF_PERIOD = 1000  # steps of an oscillation from 0 to the learning rate
 
 
 def constant(lr: Array, config: TrainConfig, step: Array) -> Array:
@@ -31,14 +31,14 @@ def cosine(lr: Array, config: TrainConfig, step: Array) -> Array:
     return lr * (1 + jnp.cos(jnp.pi * done)) / 2
 
 
-def triangle(lr: Array, config: TrainConfig, step: Array) -> Array:
+def linear_up_down(lr: Array, config: TrainConfig, step: Array) -> Array:
     """lr min(step + 1, steps - step) / (steps / 2), at most lr: up to the middle of the training, then down to 0."""
     return lr * jnp.minimum(jnp.minimum(step + 1, config.steps - step).astype(lr.dtype) / (config.steps / 2), 1)
 
 
-def swing(lr: Array, config: TrainConfig, step: Array) -> Array:
+def cosine_oscillation(lr: Array, config: TrainConfig, step: Array) -> Array:
     """lr (1 - cos(pi step / 1000)) / 2: it oscillates between 0 and lr; published, not recommended."""
-    return lr * (1 - jnp.cos(jnp.pi * step.astype(lr.dtype) / SWING)) / 2
+    return lr * (1 - jnp.cos(jnp.pi * step.astype(lr.dtype) / HALF_PERIOD)) / 2
 
 
 SCHEDULES: Functions[Callable[[Array, TrainConfig, Array], Array]] = Functions(

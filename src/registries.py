@@ -158,7 +158,9 @@ TASK_DISTRIBUTIONS = Registry(
 )
 ATTENTION_KINDS = Registry("attention", {"linear": AttentionKind(), "softmax": AttentionKind()})
 SCHEDULES = Registry(
-    "schedule", {"constant": Schedule(), "cosine": Schedule(), "triangle": Schedule(), "swing": Schedule()}
+    "schedule",
+    {name: Schedule() for name in ("constant", "cosine", "linear_up_down", "cosine_oscillation")},
+    reserved=("triangle", "swing"),  # what the last two were called first
 )
 # Additional to the baselines that every run is compared with; a config names them.
 OPPONENTS: Registry[Opponent] = Registry(

@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from icl_lab.lab import cli
+from icl_lab.lab.configs import earlier_names
 from icl_lab.lab.environment import extra
 from icl_lab.src.words import printable
-from icl_lab.store import earlier_names, layout, rundir
+from icl_lab.store import layout, rundir
 from icl_lab.store.listing import run_folders
 from icl_lab.store.lock import refuse_links_below
 from icl_lab.store.outputs import in_path, out_folder

@@ -10,19 +10,22 @@ import io
 import json
 import math
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from safetensors import safe_open
 
-from icl_lab.src.checks import UserError
-from icl_lab.store.earlier_names import todays_columns
+from icl_lab.lab.configs.earlier_names import SWEEP, todays_columns, todays_words
+from icl_lab.lab.configs.registry import family_of_model
+from icl_lab.src.checks import ConfigError, UserError
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from icl_lab.lab.configs.family import Columns
 
 LARGEST_TEXT = 256 * 2**20  # bytes of a JSON or CSV file
 LARGEST_LINE = 16 * 2**20  # bytes of a line of a file that has a JSON object per line
@@ -150,7 +153,9 @@ def read_csv(
     csv_rows(path)
     with reading(path):
         table = pd.read_csv(path)
-        table.columns = pd.Index(todays_columns([*table.columns], map(str, table.get("model", ()))))
+        is_sweeps = {*table.columns} >= SWEEP
+        if is_sweeps:
+            table.columns = pd.Index(todays_columns([*table.columns], _columns_of(map(str, table["model"]))))
         missing = [name for name in (*text, *columns) if name not in table.columns]
         if missing:
             raise ValueError(f"it has no column {', '.join(missing)}")
@@ -167,7 +172,17 @@ def read_csv(
         if text:  # read verbatim: a word such as NA would become an empty field
             words = pd.read_csv(path, usecols=list(text), dtype=str, keep_default_na=False)
             table[list(text)] = words[list(text)].to_numpy()
+        for name in table.columns if is_sweeps else ():
+            if todays := todays_words(name):
+                table[name] = [todays.get(word, word) for word in table[name]]
         return table
+
+
+def _columns_of(models: Iterable[str]) -> Iterator[Columns]:
+    """The columns of the families of these models; a model that nobody knows has none."""
+    for model in dict.fromkeys(models):
+        with suppress(ConfigError):
+            yield family_of_model(model).columns
 
 
 def read_npy(path: Path) -> np.ndarray:

@@ -10,8 +10,8 @@ from icl_lab.lab import cli
 from icl_lab.lab.configs.family import AUTO, Family, Flag, Meaning
 from icl_lab.lab.configs.keys import leaves
 from icl_lab.lab.configs.presets import preset
-from icl_lab.lab.flag_types import SEED, Either, of_field, whole_number
-from icl_lab.runners.flags import list_values
+from icl_lab.lab.flag_types import SEED, Either, whole_number
+from icl_lab.runners.flags import list_values, reader
 from icl_lab.sweeps.grid import RESERVED, Grid
 
 
@@ -37,7 +37,7 @@ def _models(family: Family) -> str:
 
 def or_auto(flag: Flag) -> Callable[[str], Any]:
     """A reader of an axis that also accepts "auto", which keeps the model's own value."""
-    return Either((AUTO,), AUTO, of_field(flag.read))
+    return Either((AUTO,), AUTO, reader(flag))
 
 
 def grid_of(flags: argparse.Namespace, family: Family, overrides: Mapping[str, str]) -> Grid:

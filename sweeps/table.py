@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from icl_lab.lab.configs.earlier_names import todays_words
 from icl_lab.store.atomic import csv_bytes, replace_file
 from icl_lab.store.readers import StoreError, csv_rows, read_csv
 
@@ -54,7 +55,9 @@ def read(out: Path) -> list[Line]:
     names = [str(name) for name in read_csv(out, ()).columns]
     if not {*names} >= SWEEP_COLUMNS:
         raise StoreError(f"{out} exists and is not a sweep table; choose another --out")
-    return [dict(zip(names, row, strict=True)) for row in csv_rows(out)[1]]
+    todays = [todays_words(name) for name in names]
+    rows = ([words.get(cell, cell) for words, cell in zip(todays, row, strict=True)] for row in csv_rows(out)[1])
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def check(out: Path, rows: Sequence[Mapping[str, Any]], settings: Sequence[str], policy: RowPolicy) -> None:

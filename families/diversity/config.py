@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from icl_lab.lab.configs import columns
+from icl_lab.lab.configs.earlier_names import first_value
 from icl_lab.lab.configs.family import (
     Columns,
     Criterion,
@@ -80,7 +81,7 @@ ARCHITECTURE: dict[str, dict[str, Any]] = {
     "carroll": COMMON | REGRESSION | {"dim": 8, "d_model": 512, "mlp_width": 512, "attention_output": False},
 }
 
-ADAM = {"b1": 0.9, "b2": 0.999, "grad_clip": 0.0, "schedule": "triangle"}
+ADAM = {"b1": 0.9, "b2": 0.999, "grad_clip": 0.0, "schedule": "linear_up_down"}
 PAPER = ADAM | {"lr": 1e-3, "batch_size": 256, "steps": 500_000}
 HOOGLAND = ADAM | {"lr": 3e-3, "batch_size": 256, "steps": 500_000}
 
@@ -149,7 +150,7 @@ CAPACITY = (
 def cell_words(config: DiversityConfig) -> list[str]:
     """The pool and the recipe in words."""
     data, training = config.data, config.training
-    return [f"D{data.dim}", f"M{data.num_tasks}", training.schedule, f"steps{training.steps}"]
+    return [f"D{data.dim}", f"M{data.num_tasks}", first_value(training, "schedule"), f"steps{training.steps}"]
 
 
 # --- columns of a table; a column keeps the name that its field had first ---

@@ -127,7 +127,7 @@ SOFTMAX |= {"warmup_steps": 200, "batch_size": 256, "steps": 4000, "eval_every":
 STRINGS: dict[str, Any] = {"code.kind": "autoencoder", "code.scale": "raw", "autoencoder_input": "raw_index"}
 STRINGS |= {"negatives": "random_hash", "query_in_keys": True}
 PUBLISHED: dict[str, Any] = {
-    "schedule": "swing",
+    "schedule": "cosine_oscillation",
     "batch_size": 64,
     "lr": 1e-3,
     "init_scale": 1.0,

@@ -9,7 +9,7 @@ from functools import cache
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
-from icl_lab.lab.configs.keys import first_fields
+from icl_lab.lab.configs.earlier_names import first_fields
 from icl_lab.lab.configs.run import RunConfig, Seeds, seeds_of, with_seeds
 
 if TYPE_CHECKING:

@@ -14,8 +14,9 @@ from typing import Any, TypeAlias
 from ml_collections import ConfigDict
 
 from icl_lab.lab.configs.dependencies import with_dependencies
+from icl_lab.lab.configs.earlier_names import TRUTH, renamed, todays_value
 from icl_lab.lab.configs.family import AUTO
-from icl_lab.lab.configs.keys import OUTSIDE, TRUTH, find_key, leaves, renamed
+from icl_lab.lab.configs.keys import OUTSIDE, find_key, leaves
 from icl_lab.lab.configs.registry import family_of_model, named
 from icl_lab.lab.configs.run import RunConfig, fields_of, made_of
 from icl_lab.lab.flag_types import INFINITY, whole
@@ -86,7 +87,8 @@ def set_values(config: Values, *groups: Mapping[str, Any]) -> None:
             section, _, field = key.rpartition(".")
             owner = config[section] if section else config
             value = earlier.value(value, owner[field]) if earlier else value
-            owner[field] = parse(value, value_at(defaults, key), name) if isinstance(value, str) else value
+            value = parse(value, value_at(defaults, key), name) if isinstance(value, str) else value
+            owner[field] = todays_value(type(value_at(defaults, section) if section else defaults), field, value)
 
 
 def resolve(config: Values) -> Any:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from icl_lab.lab.configs.earlier_names import todays_fields
 from icl_lab.lab.configs.family import Family
-from icl_lab.lab.configs.keys import todays_fields
 from icl_lab.lab.configs.run import SCHEMA_VERSION, TAGS, RunConfig, made_of
 from icl_lab.src.checks import ConfigError, require
 from icl_lab.src.registries import FAMILIES

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from icl_lab.lab.configs.config_help import fields, in_words
+from icl_lab.lab.configs.earlier_names import RENAMED, TODAYS
 from icl_lab.lab.configs.family import Family, Preset
-from icl_lab.lab.configs.keys import RENAMED, TODAYS, find_key, leaves
+from icl_lab.lab.configs.keys import find_key, leaves
 from icl_lab.lab.configs.presets import preset, resolve, value_at
 from icl_lab.lab.configs.registry import named
 from icl_lab.lab.configs.run import fields_of

@@ -143,7 +143,7 @@ def test_what_a_registry_is_asked_for_is_there_at_once(everything: Plugin) -> No
     flips = {"flips"}
     expected = [{"last_first", "hardest_first"}, flips, flips, flips, {"rademacher"}, {"signs"}, {"signs"}, {"halved"}]
     assert list(added.values()) == expected
-    assert set(registries.SCHEDULES) == {"constant", "cosine", "triangle", "swing", "halving"}
+    assert set(registries.SCHEDULES) == {"constant", "cosine", "linear_up_down", "cosine_oscillation", "halving"}
     assert registries.SCHEDULES["halving"].rate is not None
     assert set(registries.BY_DIFFICULTY) == {"easy2hard", "hard2easy", "hardest_first"}
     assert "flips" in registries.WITHOUT_SIGMA
@@ -213,6 +213,10 @@ BROKEN = {
     ),
     "not a name": (LIGHT.format(name="a-b"), "line 5: ordering 'a-b': a name is letters, digits and _"),
     "reserved": (LIGHT.format(name="auto"), "line 5: ordering 'auto': the word is reserved"),
+    "an earlier word": (
+        "from icl_lab.lab import plugins\n@plugins.schedule('triangle')\ndef f(lr, config, step): pass",
+        "line 2: schedule 'triangle': the word is reserved",
+    ),
     "too few": (
         "from icl_lab.lab import plugins\n@plugins.attention('a')\ndef f(x): pass",
         "line 2: attention 'a' must take the argum",

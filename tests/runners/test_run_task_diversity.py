@@ -132,7 +132,7 @@ def test_the_config_is_the_one_asked_for(run: Path) -> None:
     assert (config.family, config.name, config.data.num_tasks) == ("diversity", "tiny", TASKS)
     assert (config.data.dim, config.data.num_pairs) == (DIM, PAIRS)
     assert config.data.noise_std**2 == pytest.approx(NOISE_VARIANCE)
-    assert config.training.schedule == "triangle"
+    assert config.training.schedule == "linear_up_down"
 
 
 def test_records_are_made_on_a_linear_and_on_a_logarithmic_grid(run: Path) -> None:
@@ -348,7 +348,7 @@ def test_without_noise_a_run_has_no_predictors_to_compare_with(workshop: Worksho
         ("--noise_std -1", "noise_std is -1.0; it must be at least 0"),
         ("--config.mlp_width=0", "mlp_width is 0; a decoder's block has an MLP"),
         ("--config.triangle=perhaps", "triangle is 'perhaps'; it must be true or false"),
-        ("--config.schedule=foo", "schedule is 'foo'; it must be one of constant, cosine, triangle"),
+        ("--config.schedule=foo", "schedule is 'foo'; it must be one of constant, cosine, linear_up_down"),
         ("--config.attention=softmax", "unknown config key 'attention' of the family diversity"),
         ("--config.num_distractors=1", "unknown config key 'num_distractors' of the family diversity"),
         ("--ordering random", "unknown argument --ordering"),

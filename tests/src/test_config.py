@@ -177,7 +177,7 @@ BAD_VALUES = (
     (TrainConfig, "grad_clip", float("nan"), "it must be finite"),
     (TrainConfig, "warmup_steps", -1, "at least 0"),
     (TrainConfig, "micro_batches", 0, "at least 1"),
-    (TrainConfig, "schedule", "square", "one of constant, cosine, triangle"),
+    (TrainConfig, "schedule", "square", "one of constant, cosine, linear_up_down"),
     (TrainConfig, "optimizer", "adam", "one of adamw, sgd"),
     (ContextConfig, "ordering", "largest", "smallnorm2largenorm"),
     (ContextConfig, "difficulty", "ridge", "residual, gd_error"),
@@ -243,7 +243,7 @@ def test_every_checked_field_is_tried_above():
 
 def test_values_that_do_not_fit_together():
     with pytest.raises(ConfigError, match="rises to the middle"):
-        TrainConfig(schedule="triangle", warmup_steps=3)
+        TrainConfig(schedule="linear_up_down", warmup_steps=3)
     with pytest.raises(ConfigError, match="micro_batches is 3; it must divide batch_size, 8"):
         TrainConfig(batch_size=8, micro_batches=3)
     with pytest.raises(ConfigError, match="d_model is 5; it does not divide among 2 heads"):

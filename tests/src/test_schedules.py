@@ -1,4 +1,4 @@
-"""The learning rate of each step: constant, or a triangle whose sum, ends and symmetry are known in closed form."""
+"""The learning rate of each step: constant, or up and down, whose sum, ends and symmetry have closed forms."""
 
 import jax
 import jax.numpy as jnp
@@ -21,9 +21,9 @@ def rates(steps, **parts):
 
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("steps", [2, 4, 1000])
-def test_the_triangle_rises_to_the_middle_and_falls_to_the_end(steps):
+def test_linear_up_down_rises_to_the_middle_and_falls_to_the_end(steps):
     """Straight lines from lr/(steps/2) at the first step to lr at the two in the middle, and back."""
-    found, half = rates(steps, schedule="triangle"), steps // 2
+    found, half = rates(steps, schedule="linear_up_down"), steps // 2
     corners = [0, half - 1, half, steps - 1]
     expected = np.interp(np.arange(steps), corners, [LR / half, LR, LR, LR / half])
     np.testing.assert_allclose(found, expected, rtol=1e-12)
@@ -32,9 +32,9 @@ def test_the_triangle_rises_to_the_middle_and_falls_to_the_end(steps):
 
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("steps", [1, 3, 7, 1001])
-def test_a_triangle_of_an_odd_number_of_steps_has_one_step_at_its_peak(steps):
+def test_an_odd_number_of_steps_has_one_step_at_the_peak(steps):
     """The rates rise by lr/(steps/2); in the middle, half a step past the end of the rise, they stay at lr."""
-    found, middle = rates(steps, schedule="triangle"), steps // 2
+    found, middle = rates(steps, schedule="linear_up_down"), steps // 2
     assert found.argmax() == middle
     assert found[middle] == pytest.approx(LR, rel=1e-12)
     np.testing.assert_allclose(found[:middle], LR * 2 / steps * np.arange(1, middle + 1), rtol=1e-12)
@@ -43,8 +43,8 @@ def test_a_triangle_of_an_odd_number_of_steps_has_one_step_at_its_peak(steps):
 
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("steps", [1, 2, 7, 1000])
-def test_a_triangle_is_symmetric_and_above_zero(steps):
-    found = rates(steps, schedule="triangle")
+def test_up_and_down_are_symmetric_and_above_zero(steps):
+    found = rates(steps, schedule="linear_up_down")
     np.testing.assert_allclose(found, found[::-1], rtol=1e-12)
     assert found[-1] > 0
     assert found.min() == pytest.approx(LR * min(2 / steps, 1), rel=1e-12)
@@ -57,15 +57,15 @@ def test_without_a_schedule_the_rate_is_the_members():
 
 def test_in_float32_the_last_of_500_000_steps_still_has_a_rate():
     """lr/250 000, one rounding of each operation off."""
-    config = TrainConfig(steps=500_000, schedule="triangle")
+    config = TrainConfig(steps=500_000, schedule="linear_up_down")
     for step in (0, 499_999):
         assert float(scheduled(jnp.float32(LR), config, jnp.int32(step))) == pytest.approx(LR / 250_000, rel=1e-6)
 
 
-def test_a_triangle_with_a_warm_up_is_refused():
+def test_linear_up_down_with_a_warm_up_is_refused():
     with pytest.raises(ConfigError) as error:
-        TrainConfig(schedule="triangle", warmup_steps=5)
-    assert str(error.value) == "warmup_steps is 5; a triangle rises to the middle of the training"
+        TrainConfig(schedule="linear_up_down", warmup_steps=5)
+    assert str(error.value) == "warmup_steps is 5; linear_up_down rises to the middle of the training"
 
 
 @pytest.mark.usefixtures("x64")
@@ -81,8 +81,8 @@ def test_the_schedules_of_optax():
 
 
 @pytest.mark.usefixtures("x64")
-def test_a_swing_is_a_cosine_warm_up_that_comes_back_down():
+def test_a_cosine_oscillation_is_a_warm_up_that_comes_back_down():
     """0 at the start, lr after 1000 steps, 0 after 2000: what the published program does."""
-    found = rates(4001, schedule="swing")
+    found = rates(4001, schedule="cosine_oscillation")
     np.testing.assert_allclose(found[[0, 500, 1000, 2000, 3000, 4000]], LR * np.array([0, 0.5, 1, 0, 1, 0]), atol=1e-15)
     np.testing.assert_allclose(found[:2000], found[2000:4000], atol=1e-15)

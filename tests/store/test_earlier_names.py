@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from icl_lab import store
+from icl_lab.lab.configs import earlier_names
 from icl_lab.lab.configs.registry import FAMILIES, named
-from icl_lab.store import earlier_names, layout, rundir
+from icl_lab.store import layout, rundir
 from icl_lab.store.export import Copy
 from icl_lab.store.listing import list_runs
 from icl_lab.store.readers import read_csv
@@ -42,7 +43,7 @@ COMMON = {"step": 0, "train_loss": 1.0}
 
 
 def test_every_family_is_here() -> None:
-    assert {*RECORDS} == {name for name in FAMILIES if named(name).modules[0] == f"families.{name}"}
+    assert {*RECORDS} == {name for name in FAMILIES if named(name).modules[0].startswith(f"icl_lab.families.{name}")}
 
 
 @pytest.mark.parametrize("family", RECORDS)
@@ -121,6 +122,17 @@ def test_an_earlier_table_is_read(model: str, tmp_path: Path) -> None:
         assert [*read_csv(path, ("seed",), ("exp",)).columns] == today
         assert [*table.read(path)[0]] == today
         assert {*store.table(path).columns} == {"path", *today}
+
+
+def test_words_of_an_earlier_table_are_read_as_todays(tmp_path: Path) -> None:
+    """As by sweeps that append to it; in a table that is no sweep's the word stands for itself."""
+    path = tmp_path / "table.csv"
+    path.write_text(f"{HEADER},schedule\na,tiny,0,done,1,triangle\nb,tiny,1,done,1,constant\n")
+    for columns in ((), ("schedule",)):
+        assert [*read_csv(path, ("seed",), ("exp", *columns))["schedule"]] == ["linear_up_down", "constant"]
+    assert [row["schedule"] for row in table.read(path)] == ["linear_up_down", "constant"]
+    (tmp_path / "curve.csv").write_text("step,schedule\n0,triangle\n")
+    assert [*read_csv(tmp_path / "curve.csv", ("step",))["schedule"]] == ["triangle"]
 
 
 def test_another_table_keeps_its_names(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_every_planned_point_has_its_row(pools: Paths) -> None:
         (math.inf, "1"),
     ]
     assert {(row["model"], row["status"], row["task_law"], row["schedule"]) for row in rows} == {
-        ("tiny", "done", "gaussian", "triangle")
+        ("tiny", "done", "gaussian", "linear_up_down")
     }
     assert {(row["steps"], row["batch_size"], row["num_layers"]) for row in rows} == {("40", "16", "1")}
     assert sorted(path.name for path in pools.runs.iterdir() if path.is_dir()) == sorted(row["exp"] for row in rows)
@@ -121,7 +121,7 @@ def test_pools_seeds_and_step_sizes_train_together() -> None:
         "dim": [4, 8],
         "noise_std": [0.5, 0.25],
         "task_distribution": ["gaussian", "laplace"],
-        "schedule": ["triangle", "constant", "cosine"],
+        "schedule": ["linear_up_down", "constant", "cosine"],
         "weight_decay": [0.0, 0.1],
         "num_heads": [1, 2],
         "num_pairs": [8, 16],
@@ -130,10 +130,20 @@ def test_pools_seeds_and_step_sizes_train_together() -> None:
         assert [pack.trainings for pack in found] == [2] * len(values), axis
 
 
+def test_an_earlier_word_for_a_schedule_plans_the_same(ran: Ran) -> None:
+    earlier, today = (
+        ran("eval_diversity", "--schedule", f"{word},constant", "--seeds", 0, "--dry_run")
+        for word in ("triangle", "linear_up_down")
+    )
+    assert earlier == today
+    assert (today.status, today.err) == (0, "")
+    assert "_triangle_steps" in today.out
+
+
 def test_cells_have_names_that_tell_them_apart() -> None:
     names = [
         cell.name
-        for cell in planned(num_tasks=[4, INFINITY], schedule=["triangle", "constant"], dim=[4, 8], seeds=(0, 1))
+        for cell in planned(num_tasks=[4, INFINITY], schedule=["linear_up_down", "constant"], dim=[4, 8], seeds=(0, 1))
     ]
     assert len(set(names)) == 16
     words = {name.rpartition("-")[0] for name in names}
@@ -145,7 +155,7 @@ def test_cells_have_names_that_tell_them_apart() -> None:
     ("words", "sentence"),
     [
         ("--num_tasks 4,0", "argument --num_tasks: '0' is not a whole number from 1 to 2^31 - 1, nor inf, nor auto"),
-        ("--schedule foo", "schedule is 'foo'; it must be one of constant, cosine, triangle"),
+        ("--schedule foo", "schedule is 'foo'; it must be one of constant, cosine, linear_up_down"),
         ("--models huge", "unknown model 'huge'"),
         ("--models lsa1", "num_tasks is not an axis of lsa1; its axes are ordering,"),
         ("--num_heads 3", "d_model is 32; it does not divide among 3 heads"),

@@ -5,13 +5,15 @@ from typing import Any
 
 import pytest
 
+from icl_lab.lab.configs.earlier_names import FIRST_NAMES, RENAMED, TODAYS, first_fields, renamed
 from icl_lab.lab.configs.identity import config_id
-from icl_lab.lab.configs.keys import FIRST_NAMES, RENAMED, TODAYS, find_key, first_fields, leaves, renamed
+from icl_lab.lab.configs.keys import find_key, leaves
 from icl_lab.lab.configs.presets import preset, resolve, set_values
 from icl_lab.lab.configs.registry import from_dict, models
 from icl_lab.lab.configs.run import to_dict
 from icl_lab.runners import flags
 from icl_lab.src.checks import ConfigError, UsageError
+from icl_lab.sweeps.plan import cell_of
 
 
 def schedule(model: str, *words: str) -> str:
@@ -27,14 +29,14 @@ def schedule(model: str, *words: str) -> str:
         ("lsa1", "cosine=true", "cosine"),  # constant in the preset
         ("lsa1", "cosine=1", "cosine"),
         ("lsa1", "cosine=False", "constant"),
-        ("lsa1", "triangle=TRUE", "triangle"),
+        ("lsa1", "triangle=TRUE", "linear_up_down"),
         ("lsa1", "triangle=0", "constant"),
         ("lsa", "cosine=false", "constant"),  # cosine in the preset
         ("lsa", "cosine=true", "cosine"),
         ("lsa", "triangle=false", "cosine"),
-        ("tiny", "triangle=false", "constant"),  # triangle in the preset
-        ("tiny", "triangle=true", "triangle"),
-        ("tiny", "cosine=false", "triangle"),
+        ("tiny", "triangle=false", "constant"),  # linear_up_down in the preset
+        ("tiny", "triangle=true", "linear_up_down"),
+        ("tiny", "cosine=false", "linear_up_down"),
     ],
 )
 def test_a_schedule_that_had_a_truth_value_of_its_own(model: str, prefix: str, typed: str, found: str) -> None:
@@ -75,6 +77,26 @@ def test_a_renamed_key_is_no_field_and_what_it_became_is_one(model: str) -> None
     assert renamed("schedule") is renamed("training.schedule") is renamed("training.cosines") is None
 
 
+@pytest.mark.parametrize(
+    ("earlier", "today"), [("triangle", "linear_up_down"), ("swing", "cosine_oscillation"), ("cosine", "cosine")]
+)
+def test_a_schedule_is_read_under_its_earlier_name(earlier: str, today: str) -> None:
+    """On command lines and in written configs; the id is that of a run of then."""
+    assert schedule("lsa1", f"--config.schedule={earlier}") == schedule("lsa1", f"--config.schedule={today}") == today
+    assert schedule("tiny", "--schedule", earlier) == today
+    config = preset("lsa1")
+    set_values(config, {"schedule": earlier})
+    run = resolve(config)
+    written = to_dict(run)
+    assert written["training"]["schedule"] == today
+    assert from_dict(written | {"training": written["training"] | {"schedule": earlier}}) == run
+    assert first_fields(run)["training"]["schedule"] == earlier
+
+
+def test_directories_of_sweeps_keep_the_earlier_word() -> None:
+    assert cell_of(resolve(preset("tiny"))).name == "tiny_D4_M16_triangle_steps20000_seed0-f5038c2b"
+
+
 # model and settings under first names -> the id that the version with these names gave it
 IDS: dict[tuple[str, str], str] = {
     ("lsa1", ""): "ad7438153448f986",
@@ -96,6 +118,8 @@ IDS: dict[tuple[str, str], str] = {
     ("sine", "embed_size=6"): "43c04ea103768123",
     ("tiny", "task_law=laplace num_tasks=0 embed_size=16 headline_tasks=50"): "eee55c10b52ba13e",
     ("carroll", "num_tasks=4"): "3f4c470a1ebde711",
+    ("lsa1", "schedule=triangle"): "1f91eed383681826",
+    ("lsa1", "schedule=swing"): "1387b1e2d1bfcf67",
 }
 
 

@@ -95,7 +95,12 @@ def test_published_languages_have_the_published_strings_codes_and_training() -> 
     assert (code.kind, code.scale, code.autoencoder_input, code.constant) == ("autoencoder", "raw", "raw_index", False)
     assert config.model.query_in_keys
     training = config.training
-    assert (training.batch_size, training.steps, training.lr, training.schedule) == (64, 70_000, 1e-3, "swing")
+    assert (training.batch_size, training.steps, training.lr, training.schedule) == (
+        64,
+        70_000,
+        1e-3,
+        "cosine_oscillation",
+    )
     assert (training.b2, training.grad_clip, config.model.init_scale) == (0.999, 0.0, 1.0)
     encoder = resolve(preset("autoencoder", "published"))
     assert (encoder.model.input, encoder.model.dim, encoder.model.hidden) == ("raw_index", 16, 8)
