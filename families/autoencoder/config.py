@@ -190,7 +190,7 @@ FAMILY = Family(
     criteria=(
         Criterion("symbol accuracy", lambda config, summary: summary["headline"].get("symbol_accuracy"), DECODES, True),
     ),
-    cell_words=lambda config: [config.model.input, f"d{config.model.dim}", *language_words(config.data)],
+    run_words=lambda config: [config.model.input, f"d{config.model.dim}", *language_words(config.data)],
     task_seconds=lambda config: layers_seconds(1, 4 * config.model.hidden + 80, 1),
     shared=lambda config: pool_arrays(config.data),
     modules=("icl_lab.families.autoencoder.task", "icl_lab.runners.autoencoder"),

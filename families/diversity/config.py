@@ -147,7 +147,7 @@ CAPACITY = (
 )
 
 
-def cell_words(config: DiversityConfig) -> list[str]:
+def run_words(config: DiversityConfig) -> list[str]:
     """The pool and the recipe in words."""
     data, training = config.data, config.training
     return [f"D{data.dim}", f"M{data.num_tasks}", first_value(training, "schedule"), f"steps{training.steps}"]
@@ -308,7 +308,7 @@ FAMILY = Family(
     follows={"data.noise_std": "", "data.num_pairs": ""},
     complete=complete,
     batched={"data.num_tasks": math.inf},
-    cell_words=cell_words,
+    run_words=run_words,
     criteria=(Criterion("gain from the context over that of the exact predictor", gain, IN_CONTEXT, at_least=True),),
     task_seconds=lambda config: layers_seconds(
         2 * config.data.num_pairs,

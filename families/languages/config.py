@@ -265,7 +265,7 @@ MEANINGS_OF_COLUMNS = {
 }
 
 
-def cell_words(config: LanguagesConfig) -> list[str]:
+def run_words(config: LanguagesConfig) -> list[str]:
     """The strings, the code and the depth in words."""
     code, model = config.code, config.model
     words = [*language_words(config.data), f"N{config.data.num_pairs}", code.kind, code.scale, f"d{code.dim}"]
@@ -316,7 +316,7 @@ FAMILY = Family(
     },
     follows={"model.features": ""} | FOLLOWS,
     complete=complete,
-    cell_words=cell_words,
+    run_words=run_words,
     criteria=(
         Criterion("loss over that of the best linear predictor without context", over_no_context, NEEDS_CONTEXT),
     ),

@@ -257,7 +257,7 @@ def canonical_context(context: ContextConfig) -> ContextConfig:
     return context
 
 
-def cell_words(config: RegressionConfig) -> list[str]:
+def run_words(config: RegressionConfig) -> list[str]:
     """The contexts in words: that of the evaluation and, if it is another, that of the training."""
     evaluated, trained = in_words(config.eval), in_words(config.train)
     return [evaluated, *(["trained", trained] if trained != evaluated else [])]
@@ -485,7 +485,7 @@ FAMILY = Family(
     training_ignores={"base": ContextConfig(), "eval": ContextConfig(), "step_size_tasks": 2, "opponents": ()},
     batched={"train.noise_p": 0.0, "train.noise_sigma": 0.0},
     canonical=canonical,
-    cell_words=cell_words,
+    run_words=run_words,
     criteria=(
         Criterion("cosine of sensitivities", lambda config, results: results["alignment"]["align_cos"], ALIGNED, True),
         Criterion("gain over predicting zero", lambda config, results: gain(results), GAIN, True, "of one GD step's"),

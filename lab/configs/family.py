@@ -128,7 +128,7 @@ class Family:
     lists: flags whose value is a list of words; in a sweep all points share it.
     training_ignores: fields, or sections, that training does not depend on, and batched: fields that may differ within
     a pack, each with the value that stands for all.
-    canonical: the config that represents all equivalent configs. cell_words: the words that distinguish a cell of a
+    canonical: the config that represents all equivalent configs. run_words: the words that distinguish a run of a
     sweep. Neither reads seeds, and training_ignores and batched do not name them.
     switches: flag -> (model -> the model it is trained in place of, the flag's text).
     batch: the type of the evaluation batch; batch_shapes, batch_types: of its arrays (float32 where not given).
@@ -161,7 +161,7 @@ class Family:
     training_ignores: Values = field(default_factory=dict)
     batched: Values = field(default_factory=dict)
     canonical: Callable[[Any], Any] = lambda config: config
-    cell_words: Callable[[Any], list[str]] = lambda config: []
+    run_words: Callable[[Any], list[str]] = lambda config: []
     criteria: tuple[Criterion, ...] = ()
     analyses: tuple[str, ...] = ()
     task_seconds: Callable[[Any], float] = lambda config: 1e-6

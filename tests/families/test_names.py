@@ -47,7 +47,6 @@ OTHERWISE = {
         for model in ("lsa1", "lsa1_pe", "twolayer")
     },
     ("plots/style.py", "axes"): "of a figure",
-    ("sweeps/flags.py", "axes"): "of a grid",
     ("sweeps/grid.py", "axes"): "of a grid",
     ("benchmarks/compiling.py", "train"): "a method",
     ("benchmarks/growth.py", "base"): "of a logarithm",

@@ -109,7 +109,7 @@ FAMILY = Family(
     ),
     meanings={"data.num_pairs": Meaning("labelled inputs of a context")},
     batched={"data.weight_scale": 1.0},
-    cell_words=lambda config: [f"dim{config.data.dim}", f"scale{config.data.weight_scale:g}"],
+    run_words=lambda config: [f"dim{config.data.dim}", f"scale{config.data.weight_scale:g}"],
     criteria=(
         Criterion(
             "cross-entropy over log 2",

@@ -140,7 +140,7 @@ FAMILY = Family(
         Flag("channels", "model.channels", int, "channels of an embedded token"),
         Flag("base_seed", "model.base_seed", int, "seed of the run that a boosted one adds to"),
     ),
-    cell_words=lambda config: [f"{name}{value}" for name, value in asked(config).items()],
+    run_words=lambda config: [f"{name}{value}" for name, value in asked(config).items()],
     task_seconds=lambda config: 1e-8 * config.data.length**2 * config.model.channels,
     shared=shared,
     required=required,
