@@ -15,7 +15,7 @@ from pathlib import Path
 from types import CodeType, FrameType, ModuleType
 
 from icl_lab.lab.plugin_digest import digest_of
-from icl_lab.src import registries
+from icl_lab.src import namespace, registries
 from icl_lab.src.checks import ConfigError, require
 from icl_lab.src.registry import LOADED, Plugin
 
@@ -165,7 +165,9 @@ def plugin_errors(path: Path) -> Iterator[None]:
         message = " ".join(str(error).split())
         if isinstance(error, SyntaxError):
             message = f"{type(error).__name__}: {error.msg}"
-        elif not isinstance(error, ConfigError):
+        elif isinstance(error, ModuleNotFoundError) and error.name and namespace.is_of_ours(error.name):
+            message = namespace.sentence(error.name)
+        elif not isinstance(error, (ConfigError, namespace.Misnamed)):
             message = f"{type(error).__name__}{f': {message}' if message else ''}"
         raise PluginError(f"plugin {_location(error, path)}: {message}") from error
 

@@ -13,22 +13,34 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 
 PACKAGE = "icl_lab"
+FORMER = {  # modules and rooms that stood at the root in earlier versions -> where they are below the package
+    **{name: "lab." + name for name in ("caches", "cli", "command_end", "compile_cache", "configs", "cpu_quota")},
+    **{name: "lab." + name for name in ("environment", "environment_variables", "executors", "flag_types")},
+    **{name: "lab." + name for name in ("plugin_digest", "plugin_files", "plugins", "regular_file")},
+    "curricula": "src",
+    "languages": "families.languages",
+}
 FOLDER = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # which holds the package
 
 
+class Misnamed(ImportError):
+    """A module is imported by another name than its own; the message is one sentence, which says what to write."""
+
+
 def check(name: str) -> None:
-    """`ImportError` if a room is imported as `name` from outside of `icl_lab`; `python -m ROOM.X` is a door to it."""
+    """`Misnamed` if a room is imported as `name` from outside of `icl_lab`; `python -m ROOM.X` is a door to it."""
     if name.startswith(f"{PACKAGE}."):
         return
     if not _is_run():
-        raise ImportError(sentence(name), name=name)
+        raise Misnamed(sentence(name), name=name)
     sys.meta_path.insert(0, _Door(name))
 
 
 def sentence(name: str) -> str:
     """What to write in place of `import NAME`."""
-    room, _, rest = name.rpartition(".")
-    instead = f"from {PACKAGE}.{room} import {rest}" if room else f"from {PACKAGE} import {name}"
+    first, dot, inside = name.partition(".")
+    room, _, rest = (FORMER.get(first, first) + dot + inside).rpartition(".")
+    instead = f"from {PACKAGE}.{room} import {rest}" if room else f"from {PACKAGE} import {rest}"
     return f"no module is called {name}, since all are below {PACKAGE}: write `{instead}`"
 
 
@@ -39,10 +51,16 @@ class _Door(MetaPathFinder):
         self.room = room
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: object = None) -> ModuleSpec | None:
-        """`ImportError` for a module of the room, unless it is the one to be run."""
+        """`Misnamed` for a module of the room, unless it is the one to be run."""
         if name.startswith(f"{self.room}.") and not _is_run():
-            raise ImportError(sentence(name), name=name)
+            raise Misnamed(sentence(name), name=name)
         return None
+
+
+def is_of_ours(name: str) -> bool:
+    """Whether this is the name of a room, or was that of a module or a room in an earlier version."""
+    first = name.partition(".")[0]
+    return first in FORMER or os.path.exists(os.path.join(FOLDER, PACKAGE, first, "__init__.py"))
 
 
 def _is_run() -> bool:

@@ -3,6 +3,7 @@
 import hashlib
 import importlib.util
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -272,6 +273,41 @@ def test_a_broken_plugin_is_one_sentence_with_its_line(
     assert {registry.kind: list(registry) for registry in registries.ALL} == before
     assert "broken" not in LOADED
     assert "broken" not in sys.modules
+
+
+# what plugins of earlier versions imported -> what to write instead
+FORMER = {
+    "import src.data": ("src", "from icl_lab import src"),
+    "from src.batch import Batch": ("src", "from icl_lab import src"),
+    "import families.languages": ("families", "from icl_lab import families"),
+    "from baselines import ridge": ("baselines", "from icl_lab import baselines"),
+    "import plugins": ("plugins", "from icl_lab.lab import plugins"),
+    "import cli": ("cli", "from icl_lab.lab import cli"),
+    "from environment import num_threads": ("environment", "from icl_lab.lab import environment"),
+    "from configs.family import Family": ("configs", "from icl_lab.lab import configs"),
+    "from executors import choice": ("executors", "from icl_lab.lab import executors"),
+    "import languages.split": ("languages", "from icl_lab.families import languages"),
+    "from curricula.noise import corrupted": ("curricula", "from icl_lab import src"),
+}
+
+
+@pytest.mark.parametrize("line", FORMER)
+def test_a_plugin_that_imports_by_an_earlier_name_is_told_what_to_write(
+    line: str, tmp_path: Path, refused: Refused, fresh: None
+) -> None:
+    file = written(tmp_path / "old.py", f'"""An old plugin."""\n{line}\n')
+    name, instead = FORMER[line]
+    sentence = f"no module is called {name}, since all are below icl_lab: write `{instead}`"
+    assert refused("store.runs", "--plugin", file) == f"error: plugin {file}, line 2: {sentence}\n"
+    with pytest.raises(plugins.PluginError, match=re.escape(f"line 2: {sentence}")):
+        plugins.load(file)
+    assert "old" not in LOADED
+
+
+def test_another_module_that_is_not_there_is_told_as_python_does(tmp_path: Path, refused: Refused, fresh: None) -> None:
+    file = written(tmp_path / "old.py", "import absent_module\n")
+    said = refused("store.runs", "--plugin", file)
+    assert said == f"error: plugin {file}, line 1: ModuleNotFoundError: No module named 'absent_module'\n"
 
 
 def test_a_broken_plugin_has_no_traceback_in_a_process_of_its_own(tmp_path: Path) -> None:
