@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from icl_lab.lab import cli, compile_cache
-from icl_lab.lab.configs.registry import family_of
+from icl_lab.lab.configs.registry import family_of, outputs_of
 from icl_lab.lab.environment import check_devices
 from icl_lab.src.checks import require
 from icl_lab.src.words import printable
@@ -72,7 +72,7 @@ class Command(NamedTuple):
 def check_analysis(run: Path, name: str) -> None:
     """`ConfigError` if the run's family lacks this analysis; every family has those in `OF_ANY_FAMILY`."""
     family = family_of(read_config(run))
-    have = (*OF_ANY_FAMILY, *family.analyses)
+    have = (*OF_ANY_FAMILY, *outputs_of(family).commands)
     require(name in have, f"{run} is a run of the family {family.name}, which has no {name}; it has {', '.join(have)}")
 
 

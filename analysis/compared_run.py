@@ -22,3 +22,9 @@ def load_compared(directory: str | Path, eta: float | None = None) -> ComparedRu
     loaded = load_run(directory).of_family(RegressionConfig.family)
     gd = find_gd(loaded.config, eta)
     return ComparedRun(loaded.run, loaded.config, loaded.model, loaded.params, loaded.batch, gd)
+
+
+def compared(loaded: LoadedRun) -> ComparedRun:
+    """A run whose evaluation set is made already, with the gradient descent of that."""
+    parts = (loaded.run, loaded.config, loaded.model, loaded.params, loaded.batch)
+    return ComparedRun(*parts, loaded.eval_set.gd, eval_set=loaded.eval_set)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,8 +11,8 @@ import jax
 from jax.tree_util import Partial
 
 from icl_lab import store
-from icl_lab.families.experiment import model_of
 from icl_lab.families.shared_arrays import shared_with
+from icl_lab.families.task import model_of
 from icl_lab.src.model import Model
 from icl_lab.src.precision import use_highest_precision
 from icl_lab.src.prng import Purpose, key, purpose_key
@@ -30,6 +30,7 @@ class LoadedRun:
     model: Model
     params: Any  # module -> name -> array, NumPy's or JAX's
     batch: Any
+    eval_set: Any = field(default=None, kw_only=True)  # all that its family evaluates it on, if that is made already
 
     @property
     def predict(self) -> Partial:

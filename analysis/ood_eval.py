@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 
 from icl_lab.analysis.command import Command
+from icl_lab.families.regression.outputs import ALPHAS
 from icl_lab.lab import cli
 from icl_lab.lab.flag_types import POSITIVE
 from icl_lab.src.checks import finite_results
-
-ALPHAS = (1.0, 1.5, 2.0, 3.0)  # also those of a run at its end
 
 
 def add_flags(parser: cli.Parser) -> None:

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from icl_lab.lab.configs.family import Criterion, Summary
-from icl_lab.lab.configs.registry import family_of
+from icl_lab.lab.configs.outputs import Criterion, Summary
+from icl_lab.lab.configs.registry import family_of, outputs_of
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.store import layout, rundir
 from icl_lab.store.readers import expecting
@@ -32,25 +32,25 @@ def with_verdict(config: RunConfig, summary: Summary) -> dict[str, Any]:
     `met`: whether all `conditions` hold, each with its `words`, `value` (null if not finite), `unit` and threshold,
     `at_least` or `at_most`. Where the values say nothing, `met` is None and there is a `reason`.
     """
-    criteria = family_of(config).criteria
+    outputs = outputs_of(family_of(config))
+    criteria = outputs.criteria
     if not criteria:
         return {**summary, "trained": {"met": None, "reason": f"the family {config.family} names no criterion"}}
-    from icl_lab.families.experiment import (
-        experiment_of,  # brings JAX, which commands import when their flags are valid
+    from icl_lab.families.task import (
+        task_of,  # brings JAX, which commands import when their flags are valid
     )
 
-    experiment = experiment_of(config)
-    completed = {**summary, **experiment.references(config, summary)}
+    completed = {**summary, **task_of(config).references(config, summary)}
     conditions = [_condition(criterion, config, completed) for criterion in criteria]
     met = all(_holds(condition) for condition in conditions)
-    reason = experiment.undefined(config, completed)
+    reason = outputs.undefined(config, completed)
     verdict = {"met": met if reason is None else None, "conditions": conditions}
     return {**completed, "trained": verdict if reason is None else verdict | {"reason": reason}}
 
 
 def in_words(config: RunConfig, summary: Summary) -> str:
     """The line of a printed summary; empty for a family without a criterion."""
-    if not family_of(config).criteria:
+    if not outputs_of(family_of(config)).criteria:
         return ""
     verdict = with_verdict(config, summary)["trained"]
     if verdict["met"] is None:

@@ -15,7 +15,7 @@ from icl_lab.analysis.measures.development.metrics import parts_of
 from icl_lab.benchmarks.cases import Settings
 from icl_lab.benchmarks.llc import CHECKPOINTS, against, trained
 from icl_lab.benchmarks.timing import in_turns, seconds_of, spread
-from icl_lab.families.experiment import experiment_of, model_of
+from icl_lab.families.task import NO_ARRAYS, model_of, task_of
 
 STEPS, OUTPUTS = 1000, 8192  # of the trajectory: checkpoints, and outputs at each
 PROBES = 20
@@ -42,8 +42,8 @@ def forms(settings: Settings) -> Entry:
 def metrics(hessian: bool, settings: Settings) -> Entry:
     """Seconds of the developmental metrics of all checkpoints of a training, extrapolated from a few."""
     point = trained(settings.loss_steps)
-    experiment = experiment_of(point.config)
-    batch = experiment.eval_batch(experiment.make_eval_set(point.config))
+    task = task_of(point.config)
+    batch = task.make_eval_set(point.config, NO_ARRAYS).batch
     loaded = LoadedRun(Path(), point.config, model_of(point.config), point.params, batch)
     parts = parts_of(loaded, hessian, PROBES, 0)
 

@@ -22,7 +22,7 @@ from icl_lab.benchmarks.cases import Settings, decoder
 from icl_lab.benchmarks.programs import our_program
 from icl_lab.benchmarks.timing import Timed, compare, in_turns, seconds_of, spread
 from icl_lab.families.diversity.config import DiversityConfig
-from icl_lab.families.experiment import model_of
+from icl_lab.families.task import model_of
 from icl_lab.src.sequences import tokenise
 from icl_lab.store.params import flattened
 

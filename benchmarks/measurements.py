@@ -20,8 +20,8 @@ from icl_lab.benchmarks.cases import CASES, COMMANDS, COMPILED, NEEDED, SWEEPS, 
 from icl_lab.benchmarks.plain_loop import plain_loop, test_batch
 from icl_lab.benchmarks.programs import WORK, our_program
 from icl_lab.benchmarks.timing import compare, in_turns, report, spread
-from icl_lab.families.experiment import model_of
 from icl_lab.families.languages.config import LanguagesConfig
+from icl_lab.families.task import model_of
 from icl_lab.src.losses import half_mse
 
 SAME_LOSS = 0.02  # relative tolerance; two seeds of lsa1 differ by less than .3 %

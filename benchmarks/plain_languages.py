@@ -8,14 +8,16 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from icl_lab.families.languages.config import LanguagesConfig, shared
+from icl_lab.families.languages.config import LanguagesConfig
 from icl_lab.src.batch import Batch
 from icl_lab.src.data import concatenated_tokens
 
 
 def sample(key: Array, config: LanguagesConfig, size: int) -> Batch:
     """A batch of tasks of the training pool."""
-    positives, negatives, codes = (jnp.asarray(shared(config)[name]) for name in ("positives", "negatives", "codes"))
+    positives, negatives, codes = (
+        jnp.asarray(config.shared_arrays()[name]) for name in ("positives", "negatives", "codes")
+    )
     keys, shape = jax.random.split(key, 3), (size, config.data.num_pairs + 1)
     language = jax.random.randint(keys[0], (size,), 0, len(positives))
     index = jax.random.randint(keys[1], shape, 0, positives.shape[1])

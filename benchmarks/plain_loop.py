@@ -19,9 +19,9 @@ import optax
 from jax import Array
 
 from icl_lab.benchmarks import plain_decoder, plain_languages
-from icl_lab.families.experiment import model_of
 from icl_lab.families.languages.config import LanguagesModel
 from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.task import model_of
 from icl_lab.src.batch import Batch
 from icl_lab.src.checks import require
 from icl_lab.src.config import DecoderConfig, ModelConfig

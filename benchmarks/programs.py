@@ -17,9 +17,8 @@ from jax import Array, lax
 
 from icl_lab.benchmarks.plain_loop import plain_loop, predict, sample
 from icl_lab.benchmarks.timing import Timed
-from icl_lab.families.experiment import NO_ARRAYS, experiment_of, model_of, with_parts_as_batches
 from icl_lab.families.regression.task import make_test_batch
-from icl_lab.lab.configs.registry import family_of
+from icl_lab.families.task import NO_ARRAYS, model_of, task_of, with_parts_as_batches
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.runners.pack import batched_hyperparameters
 from icl_lab.src.model import Params
@@ -37,13 +36,13 @@ class Program(NamedTuple):
 
 def our_program(config: RunConfig, width: int = 1) -> Program:
     """Our training program for `width` seeds."""
-    experiment = experiment_of(config)
+    experiment = task_of(config)
     trainer = make_trainer(
         partial(experiment.make_model, config), config.training, experiment.batches(with_parts_as_batches(config))
     )
     seeds = [replace(config, data_seed=seed, init_seed=seed) for seed in range(width)]
     pack = batched_hyperparameters(seeds, width)
-    shared = {name: jnp.asarray(array) for name, array in family_of(config).shared(config).items()}
+    shared = {name: jnp.asarray(array) for name, array in config.shared_arrays().items()}
     state = trainer.init(pack, shared)
     began = time.perf_counter()
     program = trainer.chunk.lower(state, pack, shared, jnp.int32(0), jnp.int32(0)).compile()
@@ -71,7 +70,7 @@ def batches(config: RunConfig, width: int) -> dict[str, Timed]:
     """Training batches alone: ours all in one program, the plain loop's one per dispatch."""
     run, batch_fn = (
         jax.tree.map(lambda leaf: leaf[0], batched_hyperparameters([config], 1)),
-        experiment_of(config).batches(config),
+        task_of(config).batches(config),
     )
 
     def draw(index: Array, _: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from icl_lab.families.experiment import experiment_of, shared_of
+from icl_lab.families.task import shared_of, task_of
 from icl_lab.lab.configs.identity import array_hash
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.src.train import Shared
@@ -28,7 +28,7 @@ def shared_with(config: RunConfig, run: Path, *others: Path) -> Shared:
     if not config.shared and not config.requires:
         return {}
     required = [read_params(path) for path in rundir.find_required(config, run)]
-    frozen = {name: np.asarray(array) for name, array in experiment_of(config).frozen(config, required).items()}
+    frozen = {name: np.asarray(array) for name, array in task_of(config).frozen(config, required).items()}
     hashes = {name: array_hash(array) for name, array in frozen.items()}
     for beginning in (run, *others):
         _check_frozen(beginning, hashes)

@@ -44,17 +44,16 @@ PACKAGES = {
     "scipy": "scipy",
     "tqdm": "tqdm",
 }
-# import name -> the extra in pyproject.toml that brings it; in a checkout requirements-EXTRA.txt pins it
+# import name of an extra -> how it is installed
 EXTRAS = {
-    "blackjax": "dev",
-    "jinja2": "dev",
-    "pytest": "dev",
-    "ray": "ray",
-    "submitit": "slurm",
-    "tensorboard": "tensorboard",
-    "wandb": "wandb",
+    "blackjax": "-r requirements-dev.txt",
+    "jinja2": "-r requirements-dev.txt",
+    "pytest": "-r requirements-dev.txt",
+    "ray": "-r requirements-ray.txt",
+    "submitit": "-r requirements-slurm.txt",
+    "tensorboard": "-r requirements-tensorboard.txt",
+    "wandb": "-r requirements-wandb.txt",
 }
-ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # of a checkout, or of the installed package
 MOST_THREADS = 1024  # no machine has more, and 100 000 threads would need gigabytes before the first step
 
 
@@ -86,9 +85,7 @@ def check_extra(package: str) -> None:
 
 def _lacking(package: str) -> str:
     python = sys.executable or "python"
-    pinned = f"requirements-{EXTRAS[package]}.txt"
-    what = f"-r {pinned}" if os.path.exists(os.path.join(ROOT, pinned)) else f"'icl-lab[{EXTRAS[package]}]'"
-    line = f"{python} -m pip install {what}"
+    line = f"{python} -m pip install {EXTRAS[package]}"
     return f"{python} lacks the package {package}; install it with `{line}`"
 
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from icl_lab.lab.configs.registry import family_of
 from icl_lab.plots import style
 from icl_lab.store import layout
 from icl_lab.store.readers import expecting, read_csv, read_json
@@ -25,7 +24,7 @@ def draw_functions(run: Path) -> Path:
     """sine_functions.png: a run's functions before and after the context, the sine, and the pairs it is asked by."""
     config = read_config(run)
     table = read_csv(run / layout.SINE_FUNCTIONS, ("x", "target", *FUNCTIONS))
-    colour = style.DESCENT if family_of(config).is_instead(config.name) else style.TRANSFORMER
+    colour = style.DESCENT if config.model.step_size > 0 else style.TRANSFORMER
     about = read_json(run / layout.SINE_FUNCTIONS_FACTS)
     figure, axes = style.new_figure()
     with expecting(run / layout.SINE_FUNCTIONS_FACTS, "what a run says of its functions"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from icl_lab.lab.configs.registry import family_of
+from icl_lab.lab.configs.registry import family_of, outputs_of
 from icl_lab.plots import style
 from icl_lab.store import layout
 from icl_lab.store.readers import read_csv
@@ -27,7 +27,7 @@ LOOKS: dict[str, dict[str, Any]] = {
 def draw_loss(run: Path) -> Path:
     """loss.png: train and test loss over steps, and that of what the family compares with; a panel for each unit."""
     config = read_config(run)
-    panels = family_of(config).panels
+    panels = outputs_of(family_of(config)).panels
     fields = {curve.field for panel in panels for curve in panel.curves}
     columns = metrics_columns(run, sorted({"step", *fields}))
     figure, axes = style.new_figure(columns=len(panels), width=4.2 if len(panels) == 1 else 3.6)

@@ -43,7 +43,7 @@ def main(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
     check = partial(llc.check, request.llc)
     with locked_runs([(directory, request.config)], request.overwrite, strict=strict, check=check) as finished:
         # imported only now: JAX reads the number of threads once, when it gets its devices
-        from icl_lab.runners.loop import Wanted, run_pack
+        from icl_lab.runners.loop import OutputOptions, run_pack
         from icl_lab.runners.progress import ConsoleLogger
 
         compile_cache.enable()
@@ -52,8 +52,8 @@ def main(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
             distributed.wait_for_copies()
         with ConsoleLogger(request.quiet) as logger, catch_signals(RESUME_HINT) as signals:
             run = Run(directory, request.config)
-            wanted = Wanted(options=request.options, llc=request.llc)
-            status = run_pack([run], logger, wanted, signals=signals, persistence=request.persistence)
+            outputs = OutputOptions(options=request.options, llc=request.llc)
+            status = run_pack([run], logger, outputs, signals=signals, persistence=request.persistence)
     if status == "stopped":
         return report_stop([directory], signals.received[0])
     exit_status = report(directory, request.config.name, status)

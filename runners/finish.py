@@ -1,8 +1,8 @@
-"""Finishes trained runs: the files of its family, then those of every run."""
+"""Finishes trained runs: their predictions, the analyses that their family declares, and the files of every run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -11,25 +11,28 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from icl_lab.analysis.loaded_run import LoadedRun, load_run
 from icl_lab.analysis.trained import with_verdict
-from icl_lab.families.experiment import experiment_of, part
+from icl_lab.families.task import task_of
 from icl_lab.lab.configs.identity import config_id
-from icl_lab.lab.configs.registry import family_of
+from icl_lab.lab.configs.outputs import Analysis
+from icl_lab.lab.configs.registry import family_of, outputs_of
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.plots.run_figures import draw_run
+from icl_lab.runners.analyses import ANALYSES, write_batch
 from icl_lab.runners.llc import Llc
-from icl_lab.src.model import Batch, Model
+from icl_lab.src.model import Model
 from icl_lab.store import checkpoint, layout, rundir, snapshots
 from icl_lab.store.atomic import write_json, write_npz
 from icl_lab.store.params import write_params
 from icl_lab.store.rundir import now
 
 
-class Wanted(NamedTuple):
+class OutputOptions(NamedTuple):
     """What to write beyond the files of every run.
 
-    figures: figures. table: what the sweep's CSV needs. options: values of the family's option flags. llc: when the
-    local learning coefficient is estimated during the training.
+    figures: figures. table: what the sweep's CSV needs. options: values of the flags that ask for analyses. llc: when
+    the local learning coefficient is estimated during the training.
     """
 
     figures: bool = True
@@ -38,59 +41,69 @@ class Wanted(NamedTuple):
     llc: Llc | None = None
 
 
-DEFAULT_WANTED = Wanted()
-
-
-class Ending(NamedTuple):
-    """How a family's runs end.
-
-    finish(run, config, model, params, eval_set, wanted) writes the family's files and yields measures, one part at a
-    time so that a signal can stop it in between; a second call writes the same files. The parameters and the evaluation
-    batch are written already. summary(summary, run, config) gives the lines of the printed summary. add(run, wanted)
-    writes further files of a run that is done.
-    """
-
-    finish: Callable[[Path, Any, Model, Any, Any, Wanted], Iterator[Mapping[str, Any]]]
-    summary: Callable[[Mapping[str, Any], Path, Any], list[str]]
-    add: Callable[[Path, Wanted], None] = lambda run, wanted: None
+DEFAULT_OUTPUTS = OutputOptions()
 
 
 def check_parts(config: RunConfig) -> None:
     """`ConfigError` if a config's family lacks a part; those of plugins are imported only here."""
-    experiment_of(config)
-    ending_of(config)
+    task_of(config)
+    outputs_of(family_of(config))
 
 
-def ending_of(config: RunConfig) -> Ending:
-    """The ending of a config's family."""
-    family = family_of(config)
-    return part(family.name, family.modules[1], "ENDING", Ending)
+def finalize(
+    run: Path, config: RunConfig, model: Model, params: Any, eval_set: Any, outputs: OutputOptions
+) -> Iterator[None]:
+    """Writes the files of a finished run, and then the status "done".
 
-
-def finish(run: Path, config: RunConfig, model: Model, params: Any, eval_set: Any, wanted: Wanted) -> Iterator[None]:
-    """Writes the files of a finished run, and then the status "done"."""
+    It yields after each part, so that a signal can stop it there; a second call writes the same files.
+    """
+    task = task_of(config)
     write_params(run, params, {"config_id": config_id(config), "step": config.training.steps})
-    write_batch(run, experiment_of(config).eval_batch(eval_set))
-    measured: dict[str, Any] = {}
-    for part_measured in ending_of(config).finish(run, config, model, params, eval_set, wanted):
-        measured |= part_measured
+    write_batch(run, eval_set.batch)
+    if predictions := task.predictions(model, params, eval_set):
+        write_npz(run / layout.PREDICTIONS, {name: np.asarray(values) for name, values in predictions.items()})
+    yield
+    loaded = LoadedRun(run, config, model, params, jax.tree.map(np.asarray, eval_set.batch), eval_set=eval_set)
+    sections: dict[str, Any] = {}
+    if numbers := task.test_metrics(config, model, params, eval_set):
+        sections["headline"] = numbers
         yield
-    yield from _end(run, config, measured, wanted.figures)
+    for analysis in outputs_of(family_of(config)).analyses:
+        if analysis.when(config, outputs.table) and (not analysis.options or _asked(analysis, outputs)):
+            sections |= _sections(analysis, loaded, outputs)
+            yield
+    yield from _end(run, config, sections, outputs.figures)
 
 
-def write_batch(run: Path, batch: Batch, name: str = layout.ANALYSIS_BATCH) -> None:
-    """Writes an evaluation batch (a NamedTuple of arrays)."""
-    write_npz(run / name, jax.tree.map(np.asarray, batch)._asdict())
+def add_asked(run: Path, config: RunConfig, outputs: OutputOptions) -> None:
+    """Adds the analyses that options ask for to a run that is done, where it lacks them."""
+    for analysis in outputs_of(family_of(config)).analyses:
+        if analysis.options and _asked(analysis, outputs) and not (run / analysis.file).exists():
+            _sections(analysis, load_run(run), outputs)
+            draw_run(run)
 
 
-def _end(run: Path, config: RunConfig, measured: Mapping[str, Any], figures: bool) -> Iterator[None]:
-    """Writes what every run has: snapshots, summary, figures if wanted, and the status "done"."""
+def _asked(analysis: Analysis, outputs: OutputOptions) -> bool:
+    return bool(outputs.options.get(analysis.options[0].name))
+
+
+def _sections(analysis: Analysis, loaded: LoadedRun, outputs: OutputOptions) -> Mapping[str, Any]:
+    """Runs an analysis, and gives its sections of the summary."""
+    options = {flag.name: outputs.options[flag.name] for flag in analysis.options[1:]}
+    result = ANALYSES[analysis.name](loaded, **analysis.arguments, **options)
+    if len(analysis.sections) == 1:
+        return {analysis.sections[0]: result}
+    return {name: result[name] for name in analysis.sections if name in result}
+
+
+def _end(run: Path, config: RunConfig, sections: Mapping[str, Any], figures: bool) -> Iterator[None]:
+    """Writes what every run has: snapshots, summary, figures if outputs, and the status "done"."""
     if config.snapshots:
         snapshots.export(run)
         yield
     facts = {"name": config.name, "num_steps": config.training.steps}
-    numbers = {**rundir.last_metrics(run, 1)[0], **facts, **measured}
-    convention = {"loss_convention": family_of(config).loss_convention}
+    numbers = {**rundir.last_metrics(run, 1)[0], **facts, **sections}
+    convention = {"loss_convention": outputs_of(family_of(config)).loss_convention}
     write_json(run / layout.SUMMARY, {**with_verdict(config, numbers), **convention})
     yield
     if figures:

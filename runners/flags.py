@@ -15,7 +15,7 @@ from icl_lab.lab.configs.earlier_names import todays_words
 from icl_lab.lab.configs.family import AUTO, Family, Flag
 from icl_lab.lab.configs.keys import leaves
 from icl_lab.lab.configs.presets import preset, resolve, set_values, value_at
-from icl_lab.lab.configs.registry import family_of_model
+from icl_lab.lab.configs.registry import family_of_model, outputs_of
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.lab.flag_types import SEED, of_field, whole
 from icl_lab.runners import distributed, llc, resume
@@ -92,7 +92,7 @@ def parser(models: str | Sequence[str], prog: str, description: str) -> cli.Pars
     for name, (instead, text) in family.switches.items():
         if first in instead:
             built.add_argument(f"--{name}", action="store_true", help=text)
-    for flag in family.options:
+    for flag in outputs_of(family).options:
         _add(built, flag)
     llc.add_flags(built)
     distributed.add_flags(built)
@@ -134,7 +134,7 @@ def read(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
         print(listing(preset_for_depth(model, flags.preset, settings)))
         sys.exit(0)
     config = config_from_flags(model, flags, overrides)
-    options = {flag.name: getattr(flags, flag.name) for flag in family.options}
+    options = {flag.name: getattr(flags, flag.name) for flag in outputs_of(family).options}
     kept, watched = resume.from_flags(flags), llc.from_flags(flags)
     process = distributed.from_flags(flags)
     if process is not None and flags.out is None:

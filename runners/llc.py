@@ -65,8 +65,8 @@ def check(asked: Llc | None, run: Path, config: RunConfig) -> None:
     import jax
 
     from icl_lab.analysis.measures.llc import mask_of, require_null_predictor
-    from icl_lab.families.experiment import model_of
     from icl_lab.families.shared_arrays import shared_with
+    from icl_lab.families.task import model_of
 
     model = model_of(config, shared_with(config, run))
     require_null_predictor(config, model)

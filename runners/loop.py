@@ -22,7 +22,7 @@ from icl_lab.lab.environment import num_threads
 from icl_lab.lab.executors.signals import Signals, Stopped, catch_signals
 from icl_lab.runners import llc
 from icl_lab.runners.distributed import agree_on, check_same_step
-from icl_lab.runners.finish import DEFAULT_WANTED, Wanted, check_parts, ending_of, finish, preload_packages
+from icl_lab.runners.finish import DEFAULT_OUTPUTS, OutputOptions, add_asked, check_parts, finalize, preload_packages
 from icl_lab.runners.llc import Watch
 from icl_lab.runners.pack import GROWTH, Pack
 from icl_lab.runners.progress import NULL_LOGGER, Logger
@@ -42,13 +42,13 @@ from icl_lab.src.train import NEVER
 from icl_lab.store import checkpoint, provenance, rundir, snapshots
 from icl_lab.store.rundir import now
 
-__all__ = ["Run", "Wanted", "run_one", "run_pack"]
+__all__ = ["OutputOptions", "Run", "run_one", "run_pack"]
 
 
 def run_pack(
     runs: Sequence[Run],
     logger: Logger,
-    wanted: Wanted = DEFAULT_WANTED,
+    outputs: OutputOptions = DEFAULT_OUTPUTS,
     width: int = 1,
     signals: Signals | None = None,
     persistence: Persistence = DEFAULT_PERSISTENCE,
@@ -65,13 +65,13 @@ def run_pack(
         raise ValueError(f"a pack holds at most {width} trainings here, of one static shape")
     for run in runs:
         check_parts(run.config)
-        llc.check(wanted.llc, run.directory, run.config)
+        llc.check(outputs.llc, run.directory, run.config)
     use_highest_precision()
     logger.line(f"device: {device_text()}")
     status = {run: rundir.read_status(run.directory) for run in runs}
     pending = [run for run in runs if status[run] not in rundir.FINISHED]
     for run in (run for run in pending if checkpoint.steps(run.directory)):
-        llc.check_resumed(wanted.llc, run.directory)
+        llc.check_resumed(outputs.llc, run.directory)
     if persistence.strict_resume:
         for run in pending:
             provenance.check_conditions(run.directory, provenance.current_conditions(width, device_text()))
@@ -80,10 +80,10 @@ def run_pack(
             for run in (run for run in runs if status[run] == "done"):
                 checkpoint.remove(run.directory)  # left if it was killed just after its status became "done"
                 caught.check()
-                ending_of(run.config).add(run.directory, wanted)
+                add_asked(run.directory, run.config, outputs)
             for together in by_checkpoint(pending):
                 caught.check()
-                _train_and_finish(together, width, logger, wanted, caught, persistence)
+                _train_and_finish(together, width, logger, outputs, caught, persistence)
         except Stopped as stop:
             _mark_stopped(pending, stop.signal)
             return "stopped"
@@ -119,15 +119,15 @@ def device_text() -> str:
 
 
 def _train_and_finish(
-    runs: Sequence[Run], width: int, logger: Logger, wanted: Wanted, signals: Signals, persistence: Persistence
+    runs: Sequence[Run], width: int, logger: Logger, outputs: OutputOptions, signals: Signals, persistence: Persistence
 ) -> None:
     for run in runs:
-        begin(run, width, device_text(), llc.note(wanted.llc))
+        begin(run, width, device_text(), llc.note(outputs.llc))
     _check_signals(signals)
     pack = Pack(runs, width)
     check_same_step(pack.step, [run.directory for run in runs])
     _check_signals(signals)
-    watch = Watch(wanted.llc)
+    watch = Watch(outputs.llc)
     _align_files(pack, watch)
     _note_conditions(pack, logger)
     _train(pack, logger, signals, persistence, watch)
@@ -135,7 +135,7 @@ def _train_and_finish(
         return
     for index, (directory, config) in enumerate(pack.runs):
         if pack.alive[index]:
-            for _ in finish(directory, config, pack.model, pack.params(index), pack.eval_sets[index], wanted):
+            for _ in finalize(directory, config, pack.model, pack.params(index), pack.eval_sets[index], outputs):
                 signals.check()
 
 

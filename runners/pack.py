@@ -15,9 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from icl_lab.families.experiment import experiment_of, with_parts_as_batches
 from icl_lab.families.shared_arrays import shared_with
-from icl_lab.lab.configs.registry import family_of
+from icl_lab.families.task import task_of, with_parts_as_batches
+from icl_lab.lab.configs.registry import family_of, outputs_of
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.runners.distributed import values_of_all
 from icl_lab.runners.static_shape import Run, static_shape, training_part
@@ -37,7 +37,7 @@ def batched_hyperparameters(configs: Sequence[RunConfig], width: int) -> Hyperpa
     seeds = (np.array([getattr(config, name) for config in padded], np.uint32) for name in ("init_seed", "data_seed"))
     init_keys, data_keys = _keys(*seeds)
     lr = jnp.array([config.training.lr for config in padded], jnp.float32)
-    batched = [experiment_of(config).batched(config) for config in padded]
+    batched = [task_of(config).batched(config) for config in padded]
     return Hyperparameters(init_keys, data_keys, lr, jax.tree.map(_stacked, *batched))
 
 
@@ -57,9 +57,9 @@ class Programs:
     """The program that trains packs of one static shape, compiled on first use."""
 
     def __init__(self, shape: RunConfig):
-        experiment = experiment_of(shape)
-        model_of = partial(experiment.make_model, shape)
-        self.trainer = make_trainer(model_of, shape.training, experiment.batches(with_parts_as_batches(shape)))
+        task = task_of(shape)
+        model_of = partial(task.make_model, shape)
+        self.trainer = make_trainer(model_of, shape.training, task.batches(with_parts_as_batches(shape)))
         self._chunk: Any = None
 
     def compile(self, state: TrainState, batched: Hyperparameters, shared: Shared) -> tuple[Any, float]:
@@ -90,10 +90,10 @@ class Pack:
         self.num_steps, self.record_steps = config.training.steps, config.record_steps
         trainings = list(dict.fromkeys(training_part(run.config) for run in runs))
         self.places = [trainings.index(training_part(run.config)) for run in runs]
-        self.experiment, compiled = experiment_of(config), programs(static_shape(config), width)
+        self.task, compiled = task_of(config), programs(static_shape(config), width)
         self.trainer = compiled.trainer
         self.shared = shared_with(config, *(run.directory for run in runs))
-        self.model = self.experiment.make_model(config, self.shared)
+        self.model = self.task.make_model(config, self.shared)
         self.hyperparameters = self.trainer.placed(batched_hyperparameters(trainings, width), width)
         self._placed_shared = self.trainer.placed(self.shared, 0)
         self.step, state, self.damaged = self._restore()
@@ -127,7 +127,7 @@ class Pack:
         return state, info
 
     def _eval_set(self, config: RunConfig) -> Any:
-        return self.experiment.with_shared(self.experiment.make_eval_set(config), config, self.shared)
+        return self.task.make_eval_set(config, self.shared)
 
     def first_losses(self) -> np.ndarray:
         """Each run's loss on its first training batch, from a step that is discarded."""
@@ -137,9 +137,9 @@ class Pack:
 
     def record(self, index: int, train_loss: float) -> dict[str, Any]:
         """A record of a run's metrics."""
-        measured = self.experiment.eval_metrics(self.model, self.params(index), self.eval_sets[index])
+        measured = self.task.eval_metrics(self.model, self.params(index), self.eval_sets[index])
         values, family = {"train_loss": train_loss, **measured}, family_of(self.runs[index].config)
-        drawn = {curve.field for panel in family.panels for curve in panel.curves}
+        drawn = {curve.field for panel in outputs_of(family).panels for curve in panel.curves}
         missing = sorted({"eval_loss", *drawn} - {*values})
         require(not missing, f"the family {family.name} draws {', '.join(missing)}, which it does not record")
         return {"step": self.step, **values}

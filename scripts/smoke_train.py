@@ -126,7 +126,7 @@ def main(argv: list[str]) -> int:
 def _train(out: Path, quiet: bool) -> int:
     """Trains the runs; returns the number of the signal that stopped it, or 0."""
     from icl_lab.runners import flags as runner_flags
-    from icl_lab.runners.loop import Run, Wanted, run_pack  # imports JAX
+    from icl_lab.runners.loop import OutputOptions, Run, run_pack  # imports JAX
     from icl_lab.runners.progress import ConsoleLogger
     from icl_lab.runners.resume import locked_runs
 
@@ -145,7 +145,7 @@ def _train(out: Path, quiet: bool) -> int:
                 run_pack(
                     [Run(run, config)],
                     logger,
-                    Wanted(options={"save_attention": True, "attention_batch": 64}),
+                    OutputOptions(options={"save_attention": True, "attention_batch": 64}),
                     signals=signals,
                 )
                 == "stopped"

@@ -1,4 +1,4 @@
-"""Statistics over seeds: t intervals, paired contrasts, Holm's correction, equivalence tests. NumPy and SciPy alone.
+"""Statistics: standard errors over tasks; over seeds t intervals, contrasts, Holm's correction, equivalence tests.
 
 S seeds are the unit: a treated and a control condition are arrays [S] of the same seeds in the same order, which share
 their keys, so that differences [S] are what varies. SciPy is imported late, for commands that only check their flags.
@@ -6,13 +6,34 @@ their keys, so that differences [S] are what varies. SciPy is imported late, for
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
+
+from icl_lab.src.checks import ConfigError, same_shape
 
 LEVEL = 0.95  # of intervals
 ALPHA = 0.05  # of the equivalence test, whose interval is of level 1 - 2 ALPHA
 MARGIN = 0.01  # of a loss, below which it is called no effect
+
+
+def mean_and_error(values: np.ndarray) -> tuple[float, float]:
+    """The mean and its standard error."""
+    return float(values.mean()), float(values.std(ddof=1) / math.sqrt(values.size))
+
+
+def ratio_and_error(numerator: np.ndarray, denominator: np.ndarray) -> tuple[float, float]:
+    """The ratio of two means over the same tasks, and its standard error (delta method on the paired values)."""
+    same_shape(numerator=numerator, denominator=denominator)
+    ratio = numerator.mean() / denominator.mean()
+    residual = numerator - ratio * denominator
+    return float(ratio), float(residual.std(ddof=1) / math.sqrt(residual.size) / denominator.mean())
+
+
+def not_defined(name: str, reason: ConfigError | str) -> dict[str, Any]:
+    """A number of the summary that is not defined: null, with its standard error and the reason."""
+    return {name: None, f"{name}_se": None, f"{name}_reason": str(reason)}
 
 
 class Contrast(NamedTuple):

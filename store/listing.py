@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from icl_lab.lab.configs.registry import named
+from icl_lab.lab.configs.registry import named, outputs_of
 from icl_lab.lab.configs.run import TAGS, fields_of
 from icl_lab.src.registries import FAMILIES
 from icl_lab.src.registry import not_loaded
@@ -143,7 +143,7 @@ def _loss(run: Path, family: str, status: str) -> tuple[str, float] | None:
     if status == "done":
         if family not in FAMILIES:
             return None
-        name, find = named(family).test_loss
+        name, find = outputs_of(named(family)).test_loss
         summary = read_summary(run)
         with expecting(run / layout.SUMMARY, "a run's summary"):
             value = find(summary)

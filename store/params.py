@@ -65,5 +65,5 @@ def load(run: str | Path) -> Run:
     params = read_params(path)
     family = family_of(config)
     arrays = read_npz(path / layout.ANALYSIS_BATCH, family.batch._fields)
-    check_arrays(path / layout.ANALYSIS_BATCH, arrays, family.batch_shapes(config), family.batch_types)
+    check_arrays(path / layout.ANALYSIS_BATCH, arrays, config.batch_shapes(), family.batch_types)
     return Run(config, params, family.batch(**arrays))

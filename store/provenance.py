@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from icl_lab.lab.configs.identity import RESULTS_VERSION, config_id
-from icl_lab.lab.configs.registry import family_of
+from icl_lab.lab.configs.registry import family_of, outputs_of
 from icl_lab.lab.configs.run import SCHEMA_VERSION, RunConfig
 from icl_lab.lab.environment import num_threads
 from icl_lab.lab.environment_variables import recorded
@@ -119,7 +119,7 @@ def provenance_of(config: RunConfig, device: str) -> dict[str, Any]:
         "seeds": {"data_seed": config.data_seed, "init_seed": config.init_seed},
         "prng": "threefry2x32_unrolled",
         "precision": "float32, matmul precision highest",
-        "loss_convention": family_of(config).loss_convention,
+        "loss_convention": outputs_of(family_of(config)).loss_convention,
         "sources": sources(),
     }
 

@@ -19,13 +19,13 @@ import numpy as np
 from safetensors import safe_open
 
 from icl_lab.lab.configs.earlier_names import SWEEP, todays_columns, todays_words
-from icl_lab.lab.configs.registry import family_of_model
+from icl_lab.lab.configs.registry import family_of_model, outputs_of
 from icl_lab.src.checks import ConfigError, UserError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from icl_lab.lab.configs.family import Columns
+    from icl_lab.lab.configs.outputs import Columns
 
 LARGEST_TEXT = 256 * 2**20  # bytes of a JSON or CSV file
 LARGEST_LINE = 16 * 2**20  # bytes of a line of a file that has a JSON object per line
@@ -182,7 +182,7 @@ def _columns_of(models: Iterable[str]) -> Iterator[Columns]:
     """The columns of the families of these models; a model that nobody knows has none."""
     for model in dict.fromkeys(models):
         with suppress(ConfigError):
-            yield family_of_model(model).columns
+            yield outputs_of(family_of_model(model)).columns
 
 
 def read_npy(path: Path) -> np.ndarray:

@@ -20,7 +20,7 @@ import numpy as np
 from icl_lab.lab.configs import earlier_names
 from icl_lab.lab.configs.identity import config_id
 from icl_lab.lab.configs.presets import command_of
-from icl_lab.lab.configs.registry import check_schema, family_of, from_dict, is_of_schema_1
+from icl_lab.lab.configs.registry import check_schema, from_dict, is_of_schema_1
 from icl_lab.lab.configs.run import RunConfig, to_dict
 from icl_lab.src.checks import ConfigError
 from icl_lab.src.registry import why_changed, why_not_loaded
@@ -113,7 +113,7 @@ def _stored_id(config: RunConfig, meta: Mapping[str, Any]) -> str:
 
 def find_required(config: RunConfig, run: Path) -> list[Path]:
     """The finished runs that a run builds on, from its parent folder or `runs`; `StoreError` if one is missing."""
-    required = family_of(config).required(config) if config.requires else ()
+    required = config.required_runs() if config.requires else ()
     if len(required) != len(config.requires):
         raise StoreError(f"{run}: its config requires {len(config.requires)} runs, but its family {len(required)}")
     return [_find(identity, other, run) for identity, other in zip(config.requires, required, strict=True)]

@@ -19,8 +19,8 @@ from icl_lab.analysis.compared_run import ComparedRun, load_compared
 from icl_lab.analysis.measures import algorithm_distance
 from icl_lab.analysis.measures.algorithm_distance import FINAL
 from icl_lab.analysis.measures.algorithms import ALGORITHMS, TF, algorithms_of
-from icl_lab.families.regression.config import RegressionConfig
-from icl_lab.families.regression.task import GradientDescent, gd_steps, make_model, make_test_batch
+from icl_lab.families.regression.config import RegressionConfig, gd_steps
+from icl_lab.families.regression.task import GradientDescent, make_model, make_test_batch
 from icl_lab.lab import cli
 from icl_lab.lab.configs.registry import family_of_model
 from icl_lab.lab.plugin_files import PluginError, plugin_errors
@@ -37,7 +37,7 @@ from icl_lab.studies.claim import OURS, Claim
 from icl_lab.studies.distance_figure import SCALE_OF, Distances
 from icl_lab.studies.runs import CONTROL_SEEDS, Runs
 from icl_lab.studies.study import RUNS_DIRS, Study
-from icl_lab.sweeps.plan import plan, runs_of
+from icl_lab.sweeps.plan import cells, plan
 
 PROFILES = {"quick": 1, "full": 3}  # times as many seeds
 TRAINED, CONTROL = "trained", "control"
@@ -65,7 +65,7 @@ def load(file: Path, profile: str) -> Study:
         family = family_of_model(conjecture.model)
         kind = RegressionConfig.family
         require(family.name == kind, f"{conjecture.model} is of the family {family.name}; conjectures are of {kind}")
-        configs = [runs_of(plan([runs.grid]))[0].config for runs in study.runs.values()]
+        configs = [cells(plan([runs.grid]))[0].config for runs in study.runs.values()]
         _check_algorithms(conjecture.algorithm, configs[0], file)
     return study
 

@@ -18,12 +18,12 @@ from jax.tree_util import Partial
 from icl_lab.analysis.compared_run import ComparedRun
 from icl_lab.analysis.measures.algorithms import TF, algorithms_of, defined
 from icl_lab.analysis.measures.shifts import replaced_labels
-from icl_lab.analysis.measures.test_set import mean_and_error, ratio_and_error
 from icl_lab.baselines.comparison import SMALLEST_NORM, sensitivity
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.regression.task import make_test_batch
 from icl_lab.src.batch import Batch
 from icl_lab.src.checks import same_shape
+from icl_lab.src.statistics import mean_and_error, ratio_and_error
 from icl_lab.store import layout
 from icl_lab.store.atomic import write_csv
 

@@ -25,17 +25,15 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from icl_lab.analysis.compared_run import ComparedRun
-from icl_lab.analysis.measures.test_set import mean_and_error
 from icl_lab.baselines.gradient_descent import gd, search_step_size
 from icl_lab.baselines.linear_mmse import linear_mmse
-from icl_lab.baselines.mask_bayes import MAX_PAIRS, mask_bayes
+from icl_lab.baselines.mask_bayes import mask_bayes
 from icl_lab.baselines.position_weighted import best_step_sizes, position_weighted_gd
-from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.regression.config import RegressionConfig, gd_steps
 from icl_lab.families.regression.task import (
     GradientDescent,
     corrupted_step_size_batch,
     find_gd,
-    gd_steps,
     make_test_batch,
     position_steps_batch,
 )
@@ -43,10 +41,9 @@ from icl_lab.src import registries
 from icl_lab.src.batch import Batch
 from icl_lab.src.checks import ConfigError, same_shape
 from icl_lab.src.config import ContextConfig, ModelConfig, TrainConfig
+from icl_lab.src.statistics import mean_and_error
 from icl_lab.store import layout
 from icl_lab.store.atomic import write_json
-
-A_SECOND = 2**25  # masks times tasks that `mask_bayes` takes about a second for
 
 Comparator = Callable[[Batch], ArrayLike]
 
@@ -122,19 +119,6 @@ COMPARATORS: dict[str, Callable[[RegressionConfig, GradientDescent], Comparator]
     }
 )
 KNOW_THE_TRAINING = ("gd_positions_trained",)  # the others' losses do not depend on the training contexts
-
-
-def take_a_second(config: RegressionConfig) -> bool:
-    """Whether a run's pairs are corrupted or its positions differ, and its comparators take about a second or less."""
-    pairs = config.data.num_pairs
-    masks = 2**pairs if pairs <= MAX_PAIRS and config.eval.hit_rate > 0 else 0
-    tells_more = config.eval.hit_rate > 0 or positions_differ(config)
-    return tells_more and gd_steps(config.model) == 1 and masks * config.test_tasks <= A_SECOND
-
-
-def positions_differ(config: RegressionConfig) -> bool:
-    """Whether an order or a placement tells the positions of the training or the evaluation contexts apart."""
-    return any(not context.exchangeable for context in (config.train, config.eval))
 
 
 def half_errors(predictors: Mapping[str, Comparator], batch: Batch) -> dict[str, np.ndarray]:

@@ -11,13 +11,14 @@ from jax import Array
 
 from icl_lab.analysis.loaded_run import LoadedRun
 from icl_lab.analysis.measures.sine_functions import facts, functions, rows
-from icl_lab.analysis.measures.test_set import half_squared_errors, mean_and_error, ratio_and_error
+from icl_lab.analysis.measures.test_set import half_squared_errors
 from icl_lab.baselines import comparison
 from icl_lab.families.sine.task import make_test_batch
 from icl_lab.plots.sines import draw_comparison
 from icl_lab.src import loss_conventions
 from icl_lab.src.batch import Batch
 from icl_lab.src.model import Model, Params
+from icl_lab.src.statistics import mean_and_error, ratio_and_error
 from icl_lab.store import layout
 from icl_lab.store.atomic import write_csv, write_json
 from icl_lab.store.readers import StoreError

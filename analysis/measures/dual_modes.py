@@ -25,7 +25,7 @@ from jax import Array
 from icl_lab.analysis.loaded_run import LoadedRun
 from icl_lab.baselines import bayes, mixture
 from icl_lab.families.diversity.task import predictions_of
-from icl_lab.families.experiment import task_key
+from icl_lab.families.task import task_key
 from icl_lab.src.batch import Batch
 from icl_lab.src.checks import require
 from icl_lab.src.data import labels

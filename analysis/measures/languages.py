@@ -15,8 +15,8 @@ import numpy as np
 from jax import Array
 from jax.tree_util import Partial
 
+from icl_lab.analysis.loaded_run import LoadedRun
 from icl_lab.analysis.measures.algorithm_distance import Response, against, response
-from icl_lab.analysis.measures.test_set import mean_and_error, not_defined, ratio_and_error
 from icl_lab.analysis.measures.weights import construction, products, rescale
 from icl_lab.baselines.iterations import why_missing
 from icl_lab.families.languages.baselines import Opponents, fitted_opponents, of_strings
@@ -26,6 +26,9 @@ from icl_lab.families.languages.pools import Pool, distinct_strings, pools_of
 from icl_lab.families.languages.task import TaskSet, half_mean_square, make_test_sets, rights
 from icl_lab.src.batch import Batch
 from icl_lab.src.model import Model
+from icl_lab.src.statistics import mean_and_error, not_defined, ratio_and_error
+from icl_lab.store import layout
+from icl_lab.store.atomic import write_csv, write_npz
 
 SHUFFLE_SEED = 0
 CONTEXTS = 32  # others in which each query is asked, for its context-free part
@@ -40,11 +43,31 @@ class Measured(NamedTuple):
     rows: list[dict[str, Any]]
 
 
+def strings(loaded: LoadedRun) -> dict[str, Any]:
+    """How many distinct strings the sets have of each language."""
+    return distinct_strings(pools_of(loaded.config.data))
+
+
+def write(loaded: LoadedRun) -> dict[str, Any]:
+    """Writes algorithm_distance.csv, and gives the numbers on each test set."""
+    measured = measure(loaded.config, loaded.model, loaded.params, loaded.eval_set.codes)
+    write_csv(loaded.run / layout.ALGORITHM_DISTANCE, measured.rows)
+    return dict(measured.sections)
+
+
+def write_layer(loaded: LoadedRun) -> dict[str, Any]:
+    """Writes weights.npz of a model that has products of weights on codes, and gives the spectra of one layer."""
+    config, params, eval_set = loaded.config, loaded.params, loaded.eval_set
+    if has_products(config):
+        write_npz(loaded.run / layout.WEIGHTS, weight_arrays(config, params, eval_set.opponents))
+    return spectra(config, params, eval_set.opponents, eval_set.codes.train)
+
+
 def measure(config: LanguagesConfig, model: Model, params: Any, codes: Coded) -> Measured:
     """All measures on the test sets: on unseen strings (headline), and on unseen languages."""
     opponents, sets, pools = fitted_opponents(config, codes.train), make_test_sets(config, codes), pools_of(config.data)
     predict = Partial(model.predict, params)
-    sections: dict[str, Any] = {"strings": distinct_strings(pools)}
+    sections: dict[str, Any] = {}
     rows: list[dict[str, Any]] = []
     for name, tasks, pool in (("headline", sets.strings, pools.test), ("unseen", sets.unseen, pools.unseen)):
         if tasks is None or pool is None:

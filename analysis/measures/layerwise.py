@@ -10,7 +10,6 @@ import numpy as np
 from jax import Array
 
 from icl_lab.analysis.loaded_run import LoadedRun
-from icl_lab.analysis.measures.test_set import ratio_and_error
 from icl_lab.baselines.gd_curve import DAMPING
 from icl_lab.baselines.iterations import descent, normal_equations, power_iteration
 from icl_lab.baselines.loss_curves import (
@@ -28,6 +27,9 @@ from icl_lab.src.batch import Batch
 from icl_lab.src.checks import require, same_shape
 from icl_lab.src.layerwise import roll_out
 from icl_lab.src.one_step import one_step_size
+from icl_lab.src.statistics import ratio_and_error
+from icl_lab.store import layout
+from icl_lab.store.atomic import write_json
 
 ROLL_OUT_LAYERS = 50
 OVERLAP = 0.05  # the roll-out overlaps gradient descent where their ratio is within this of 1 at every step
@@ -82,6 +84,13 @@ def layerwise(
         "references": {"zero": summary(zero)} | {name: summary(values) for name, values in losses.items()},
         **facts(config.data, config.data_seed, num_tasks),
     }
+
+
+def write(loaded: LoadedRun) -> dict[str, Any]:
+    """Writes layerwise_metrics.json."""
+    curve = layerwise(loaded)
+    write_json(loaded.run / layout.LAYERWISE, curve)
+    return curve
 
 
 def _losses_of(loaded: LoadedRun, layers: int, damping: float, c: float) -> Callable[[Batch], dict[str, Array]]:

@@ -26,7 +26,7 @@ from icl_lab.analysis.measures.curvature import largest_eigenvalue
 from icl_lab.analysis.measures.llc_health import Diagnostics, diagnose
 from icl_lab.analysis.measures.llc_mask import found_in
 from icl_lab.analysis.measures.llc_settings import Settings
-from icl_lab.families.experiment import experiment_of, model_of, task_key
+from icl_lab.families.task import model_of, task_key, task_of, training_set
 from icl_lab.src import intervals
 from icl_lab.src.checks import require
 from icl_lab.src.model import Batch, Model, Params
@@ -57,7 +57,7 @@ class Estimator:
         )
         self.null_loss = float(jnp.mean(_null_losses(self.model, self.tasks)))
         self.batches = _batches(config, settings.batch_size) if settings.data == "fresh" else None
-        self.batched = dict(experiment_of(config).batched(config)) if settings.data == "fresh" else {}
+        self.batched = dict(task_of(config).batched(config)) if settings.data == "fresh" else {}
 
     def __call__(self, step: int, params: Params) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """The row of a step, and the traces of its chains: excess and distance [C, T], fixed_loss, acceptance [C, K].
@@ -134,10 +134,9 @@ def require_null_predictor(config: Any, model: Model) -> None:
 
 def fixed_tasks(config: Any, count: int, shared: Shared) -> Batch:
     """The fixed set: `count` tasks like those of the training, or its whole training set where that is finite."""
-    experiment = experiment_of(config)
-    if (training_set := experiment.training_set(config)) is not None:
-        return training_set
-    batch_fn, batched = _batches(config, count), experiment.batched(config)
+    if (finite := training_set(config)) is not None:
+        return finite
+    batch_fn, batched = _batches(config, count), task_of(config).batched(config)
     batch: Batch = jax.jit(batch_fn)(task_key(config, Purpose.LLC_TASKS), np.int32(0), batched, shared)
     return batch
 
@@ -145,7 +144,7 @@ def fixed_tasks(config: Any, count: int, shared: Shared) -> Batch:
 @lru_cache(maxsize=8)
 def _batches(config: Any, count: int) -> BatchFn:
     """The training's batch function for batches of another size."""
-    return experiment_of(config).batches(replace(config, training=replace(config.training, batch_size=count)))
+    return task_of(config).batches(replace(config, training=replace(config.training, batch_size=count)))
 
 
 def first(tasks: Batch, count: int) -> Batch:

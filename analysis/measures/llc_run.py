@@ -15,8 +15,8 @@ from icl_lab.analysis.measures import llc_traces
 from icl_lab.analysis.measures.llc import Estimator
 from icl_lab.analysis.measures.llc_settings import Settings
 from icl_lab.analysis.measures.llc_traces import digest_of
-from icl_lab.families.experiment import model_of
 from icl_lab.families.shared_arrays import shared_with
+from icl_lab.families.task import model_of
 from icl_lab.lab import compile_cache
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.lab.executors.signals import exit_when_stopped

@@ -11,8 +11,8 @@ import numpy as np
 from jax import Array
 
 from icl_lab.analysis.loaded_run import LoadedRun
-from icl_lab.analysis.measures.test_set import mean_and_error
 from icl_lab.src.model import Batch, Model, Params
+from icl_lab.src.statistics import mean_and_error
 from icl_lab.store import layout
 from icl_lab.store.atomic import write_csv
 

@@ -7,13 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from icl_lab.analysis.compared_run import ComparedRun
-from icl_lab.analysis.measures.test_set import half_squared_errors, mean_and_error
+from icl_lab.analysis.measures.test_set import half_squared_errors
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.regression.task import make_test_batch, make_test_batches
 from icl_lab.src.batch import Batch
 from icl_lab.src.checks import ConfigError
 from icl_lab.src.data import scale_inputs
 from icl_lab.src.data_config import DataConfig
+from icl_lab.src.statistics import mean_and_error
 from icl_lab.store import layout
 from icl_lab.store.atomic import write_csv
 

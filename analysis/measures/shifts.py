@@ -18,19 +18,20 @@ import numpy as np
 from jax.tree_util import Partial
 
 from icl_lab.analysis.compared_run import ComparedRun
-from icl_lab.analysis.measures.test_set import half_squared_errors, mean_and_error, zero
+from icl_lab.analysis.measures.test_set import half_squared_errors, zero
 from icl_lab.baselines import preconditioned
 from icl_lab.baselines.gradient_descent import Predictor
 from icl_lab.baselines.linear_mmse import bayes_penalty, primal_ridge, ridge
 from icl_lab.baselines.opponents import check_clean
-from icl_lab.families.experiment import model_of, task_key
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.regression.task import GradientDescent, make_test_batches
+from icl_lab.families.task import model_of, task_key
 from icl_lab.src.batch import Batch
 from icl_lab.src.checks import ConfigError, require
 from icl_lab.src.data import sample_other_batch
 from icl_lab.src.data_config import DataConfig
 from icl_lab.src.prng import Purpose
+from icl_lab.src.statistics import mean_and_error
 from icl_lab.store import layout
 from icl_lab.store.atomic import write_csv
 

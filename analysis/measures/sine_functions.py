@@ -8,8 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from icl_lab.analysis.loaded_run import LoadedRun
-from icl_lab.analysis.measures.test_set import mean_and_error
-from icl_lab.families.sine.task import both_read_outs, make_test_batch
+from icl_lab.families.sine.task import both_read_outs
 from icl_lab.src import loss_conventions
 from icl_lab.src.batch import Batch
 from icl_lab.src.data_config import SineData
@@ -24,17 +23,6 @@ AMPLITUDE, PHASE = 0.4, np.pi / 4  # of the sine whose functions are shown
 CONTEXT_SEED = 0  # of its context, the same for all runs
 QUERIES = 100
 COLUMNS = ("x", "target", "before", "after")
-
-
-def measure_test_set(loaded: LoadedRun) -> dict[str, Any]:
-    """Losses with standard errors on the test tasks: after the context, before it, and of answering 0."""
-    batch = make_test_batch(loaded.config)
-    before, after = both_read_outs(loaded.model, loaded.params, batch)
-    result: dict[str, Any] = {"tasks": loaded.config.test_tasks}
-    for name, predictions in {"loss": after, "initial_loss": before, "zero_loss": jnp.zeros_like(after)}.items():
-        errors = 0.5 * np.asarray(predictions - batch.y_query, np.float64) ** 2
-        result[name], result[f"{name}_se"] = mean_and_error(errors)
-    return result
 
 
 def fixed_sine(data: SineData) -> Batch:

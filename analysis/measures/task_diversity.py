@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from icl_lab.analysis.loaded_run import LoadedRun
-from icl_lab.analysis.measures.test_set import mean_and_error, not_defined
 from icl_lab.analysis.measures.transience import verdict
 from icl_lab.families.diversity.task import distance, make_eval_set, make_test_sequences, predictions_of
+from icl_lab.src.statistics import mean_and_error, not_defined
 
 RIDGE_DELTA = 0.06  # of a model of infinitely many tasks: at most so far from ridge, it is ridge
 NOTHING = "nothing to compare with"  # the verdict without ridge, or where dMMSE does not differ from it

@@ -14,7 +14,7 @@ import numpy as np
 
 from icl_lab.analysis.loaded_run import LoadedRun
 from icl_lab.families.diversity.task import make_eval_set, pool_of, predictions_of
-from icl_lab.families.experiment import task_key
+from icl_lab.families.task import task_key
 from icl_lab.src.checks import require, same_shape
 from icl_lab.src.prng import Purpose
 from icl_lab.src.sequences import sequences_with

@@ -6,7 +6,6 @@ its standard error from the paired differences.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from typing import Any
@@ -26,6 +25,7 @@ from icl_lab.src import registries
 from icl_lab.src.batch import Batch
 from icl_lab.src.checks import ConfigError, same_shape
 from icl_lab.src.data_config import DataConfig
+from icl_lab.src.statistics import mean_and_error, not_defined, ratio_and_error
 
 
 def zero(batch: Batch) -> Array:
@@ -94,19 +94,6 @@ def _the_same(function: Predictor, args: tuple[Any, ...], keywords: tuple[tuple[
     return partial(function, *args, **dict(keywords))
 
 
-def mean_and_error(values: np.ndarray) -> tuple[float, float]:
-    """The mean and its standard error."""
-    return float(values.mean()), float(values.std(ddof=1) / math.sqrt(values.size))
-
-
-def ratio_and_error(numerator: np.ndarray, denominator: np.ndarray) -> tuple[float, float]:
-    """The ratio of two means over the same tasks, and its standard error (delta method on the paired values)."""
-    same_shape(numerator=numerator, denominator=denominator)
-    ratio = numerator.mean() / denominator.mean()
-    residual = numerator - ratio * denominator
-    return float(ratio), float(residual.std(ddof=1) / math.sqrt(residual.size) / denominator.mean())
-
-
 _context_losses = jax.jit(context_losses, static_argnums=1)
 
 
@@ -159,11 +146,6 @@ def _ratio_to_opponent(loaded: ComparedRun, name: str, batch: Batch, tf: np.ndar
 
 def _named(name: str, value_and_error: tuple[float, float]) -> dict[str, Any]:
     return dict(zip((name, f"{name}_se"), value_and_error, strict=True))
-
-
-def not_defined(name: str, reason: ConfigError | str) -> dict[str, Any]:
-    """A number of the summary that is not defined: null, with its standard error and the reason."""
-    return {name: None, f"{name}_se": None, f"{name}_reason": str(reason)}
 
 
 def averaged_loss(batch: Batch, data: DataConfig, step_size: float | Array) -> dict[str, Any]:

@@ -6,8 +6,9 @@ one of the published program: symbols as numbers, codes of at least 0, squared e
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from icl_lab.families.languages.data import AUTOENCODER_INPUTS, MOST_LETTERS, LanguageData
 from icl_lab.families.languages.flags import (
@@ -19,24 +20,13 @@ from icl_lab.families.languages.flags import (
     pool_arrays,
     with_negatives,
 )
-from icl_lab.lab.configs import columns
-from icl_lab.lab.configs.family import (
-    Columns,
-    Criterion,
-    Curve,
-    Family,
-    Flag,
-    Meaning,
-    NamedLoss,
-    Panel,
-    Preset,
-    layers_seconds,
-)
+from icl_lab.lab.configs.family import Family, Flag, Meaning, Preset, layers_seconds
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.src.batch import StringBatch
 from icl_lab.src.checks import TOO_MANY, in_range, one_of, require, sizes
 
-DECODES = 0.8  # of the symbols of unseen strings: below, a code says little of its string
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclass(frozen=True)
@@ -78,6 +68,27 @@ class AutoencoderConfig(RunConfig):
                 f"{name} is {tasks}; with {channels} channels that is an array of 2^31 elements or more",
             )
         require(channels * MOST_LETTERS < TOO_MANY, f"{channels} channels have 2^31 weights or more")
+
+    @classmethod
+    def complete(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Sets unset negatives."""
+        return with_negatives(values)
+
+    def batch_shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of the evaluation batch."""
+        return {"symbols": (self.eval_tasks, self.data.max_length)}
+
+    def run_words(self) -> list[str]:
+        """What the encoder reads, the code and the strings in words."""
+        return [self.model.input, f"d{self.model.dim}", *language_words(self.data)]
+
+    def task_seconds(self) -> float:
+        """What a step of one string costs."""
+        return layers_seconds(1, 4 * self.model.hidden + 80, 1)
+
+    def shared_arrays(self) -> Mapping[str, np.ndarray]:
+        """The strings of the training pool, and its draws."""
+        return pool_arrays(self.data)
 
 
 # what strings do not depend on
@@ -130,11 +141,6 @@ def _alone(data: LanguageData) -> LanguageData:
     return alone if alphabet(alone) == alphabet(data) else replace(alone, alphabet=alphabet(data))
 
 
-def batch_shapes(config: AutoencoderConfig) -> dict[str, tuple[int, ...]]:
-    """The shape of the evaluation batch."""
-    return {"symbols": (config.eval_tasks, config.data.max_length)}
-
-
 FLAGS = (
     Flag("code_dim", "model.dim", int, "channels of the code"),
     Flag("input", "model.input", str, "what the encoder reads", AUTOENCODER_INPUTS),
@@ -142,39 +148,10 @@ FLAGS = (
 )
 
 FAMILY = Family(
-    name="autoencoder",
-    config=AutoencoderConfig,
-    models=MODELS,
-    loss_convention="loss: mean over strings of a symbol's cross-entropy in nats, or for raw_index of half its squared "
-    "error",
-    test_loss=NamedLoss("test_loss", columns.at("headline", "loss")),
-    columns=Columns(
-        {"input": lambda config: config.model.input, "code_dim": lambda config: config.model.dim},
-        {
-            "token_accuracy": columns.at("headline", "token_accuracy"),
-            "symbol_accuracy": columns.if_there("headline", "symbol_accuracy"),
-            "test_loss_se": columns.at("headline", "loss_se"),
-        },
-        {"test_loss": columns.at("headline", "loss")},
-        meanings={
-            "token_accuracy": "share of the places of unseen strings, pads included, that are decoded as they were",
-            "symbol_accuracy": "share of the symbols of unseen strings that are decoded as they were",
-            "test_loss": "loss on unseen strings",
-            "input": "what the encoder reads",
-            "code_dim": "channels of the code",
-        },
-    ),
-    panels=(
-        Panel(
-            "loss of a symbol",
-            (Curve("train_loss", "train batch", "train"), Curve("eval_loss", "unseen strings", "model")),
-            "log",
-        ),
-        Panel("token accuracy, pads included", (Curve("eval_accuracy", "unseen strings", "model"),)),
-    ),
-    batch_shapes=batch_shapes,
-    batch=StringBatch,
-    batch_types={"symbols": "uint8"},
+    AutoencoderConfig,
+    MODELS,
+    StringBatch,
+    {"symbols": "uint8"},
     flags=FLAGS,
     lists=LANGUAGE_LISTS,
     axes=FLAGS,
@@ -186,12 +163,4 @@ FAMILY = Family(
         "model.input": Meaning("what the encoder reads", AUTOENCODER_INPUTS),
     },
     follows=FOLLOWS,
-    complete=with_negatives,
-    criteria=(
-        Criterion("symbol accuracy", lambda config, summary: summary["headline"].get("symbol_accuracy"), DECODES, True),
-    ),
-    run_words=lambda config: [config.model.input, f"d{config.model.dim}", *language_words(config.data)],
-    task_seconds=lambda config: layers_seconds(1, 4 * config.model.hidden + 80, 1),
-    shared=lambda config: pool_arrays(config.data),
-    modules=("icl_lab.families.autoencoder.task", "icl_lab.runners.autoencoder"),
 )

@@ -13,13 +13,14 @@ import numpy as np
 from jax import Array
 
 from icl_lab.families.autoencoder.config import AutoencoderConfig, AutoencoderModel
-from icl_lab.families.experiment import NO_ARRAYS, Experiment, task_key
 from icl_lab.families.languages.codes import aligned
 from icl_lab.families.languages.pools import Pool, alphabet, pools_of
+from icl_lab.families.task import NO_ARRAYS, TaskSpec, task_key
 from icl_lab.src.batch import StringBatch
 from icl_lab.src.losses import cross_entropies, half_squared_errors
 from icl_lab.src.model import Model, Params
 from icl_lab.src.prng import Purpose, purpose_key
+from icl_lab.src.statistics import mean_and_error, not_defined, ratio_and_error
 from icl_lab.src.train import BatchFn, Shared
 
 
@@ -138,7 +139,7 @@ def strings_of(config: AutoencoderConfig, purpose: Purpose, count: int) -> Strin
     return StringBatch(jnp.asarray(aligned(drawn, len(alphabet(config.data)), config.data.alignment)))
 
 
-def make_eval_set(config: AutoencoderConfig) -> EvalSet:
+def make_eval_set(config: AutoencoderConfig, shared: Shared = NO_ARRAYS) -> EvalSet:
     """The evaluation set of a config: strings that are not trained on."""
     return EvalSet(strings_of(config, Purpose.EVAL, config.eval_tasks), len(alphabet(config.data)))
 
@@ -177,20 +178,31 @@ def codes_of(config: AutoencoderConfig, params: Any, strings: np.ndarray) -> np.
     return np.concatenate(parts) if parts else np.zeros((0, config.model.dim), np.float32)
 
 
-def why_undefined(config: AutoencoderConfig, summary: Mapping[str, Any]) -> str | None:
-    """Why no accuracy of symbols says whether an autoencoder decodes, or None."""
-    headline = summary["headline"]
-    if "symbol_accuracy" in headline:
-        reason: str | None = headline.get("symbol_accuracy_reason")
-        return reason
-    return "an earlier version wrote the summary, whose token_accuracy counts pads; train the run again"
+def predictions(model: Model, params: Any, eval_set: EvalSet) -> dict[str, Array]:
+    """The losses [B] of unseen strings."""
+    return {"losses": measured(model, params, eval_set.batch, eval_set.pad).losses}
 
 
-EXPERIMENT = Experiment(
+def test_metrics(config: AutoencoderConfig, model: Model, params: Any, eval_set: EvalSet) -> dict[str, Any]:
+    """The loss and the accuracies on unseen strings, with standard errors over strings."""
+    batch = strings_of(config, Purpose.TEST_SET, config.test_tasks)
+    losses, accuracies, right, symbols = (
+        np.asarray(part, np.float64) for part in measured(model, params, batch, eval_set.pad)
+    )
+    numbers: dict[str, Any] = {"tasks": config.test_tasks}
+    for name, values in (("loss", losses), ("token_accuracy", accuracies)):
+        numbers[name], numbers[f"{name}_se"] = mean_and_error(values)
+    if not symbols.any():
+        return numbers | not_defined("symbol_accuracy", "all strings of the test set are empty")
+    numbers["symbol_accuracy"], numbers["symbol_accuracy_se"] = ratio_and_error(right, symbols)
+    return numbers
+
+
+TASK = TaskSpec(
     make_model=make_model,
     batches=batches,
     make_eval_set=make_eval_set,
-    eval_batch=lambda eval_set: eval_set.batch,
     eval_metrics=eval_metrics,
-    undefined=why_undefined,
+    predictions=predictions,
+    test_metrics=test_metrics,
 )

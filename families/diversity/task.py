@@ -22,8 +22,8 @@ from jax import Array
 from icl_lab.baselines import bayes
 from icl_lab.baselines import mixture as gaussian_mixture
 from icl_lab.baselines import sparse as spike_and_slab
-from icl_lab.families.diversity.config import DiversityConfig, gains
-from icl_lab.families.experiment import NO_ARRAYS, Experiment
+from icl_lab.families.diversity.config import DiversityConfig
+from icl_lab.families.task import NO_ARRAYS, TaskSpec
 from icl_lab.src import decoder
 from icl_lab.src.batch import Batch
 from icl_lab.src.checks import ConfigError, require, same_shape
@@ -38,7 +38,6 @@ from icl_lab.src.sequences import sample_sequences, task_pool, traced_size
 from icl_lab.src.train import BatchFn, Shared
 
 LAPLACE_SAMPLES = 4096
-NO_GAIN = 0.05  # of the loss before any pair: a smaller gain is within the noise of that loss
 
 _labels = jax.jit(labels)
 _ridge = jax.jit(bayes.ridge, static_argnums=1)
@@ -150,6 +149,11 @@ class EvalSets(NamedTuple):
     id: EvalSet
     ood: EvalSet
 
+    @property
+    def batch(self) -> Batch:
+        """The evaluation batch: tasks of the pool."""
+        return self.id.batch
+
 
 def laplace(batch: Batch, config: DiversityConfig) -> Array:
     """Predictions [B, K]: the posterior mean of a Laplace prior, by importance sampling."""
@@ -212,7 +216,7 @@ def make_eval_set(config: DiversityConfig, batch: Batch) -> EvalSet:
     return EvalSet(batch, np.asarray(_labels(batch.x, batch.w), np.float64), *references(config, batch))
 
 
-def make_eval_sets(config: DiversityConfig) -> EvalSets:
+def make_eval_sets(config: DiversityConfig, shared: Shared = NO_ARRAYS) -> EvalSets:
     """The evaluation sets of a config: in distribution and out of it."""
     return EvalSets(make_eval_set(config, pool_sequences(config)), make_eval_set(config, latent_sequences(config)))
 
@@ -254,27 +258,20 @@ def eval_metrics(model: Model, params: Any, eval_sets: EvalSets) -> dict[str, An
     return values
 
 
-def nothing_to_infer(config: DiversityConfig, summary: Mapping[str, Any]) -> str | None:
-    """Why the gain from the context says nothing, or None."""
-    if "eval_id_errors" not in summary:
-        return "the summary has no errors by position"
-    gain, possible = gains(config, summary)
-    if not math.isfinite(gain):
-        return None  # it has diverged
-    if possible is None:
-        return "there is no exact predictor to compare with"
-    zero = summary["headline"]["id_zero_loss"]
-    if zero is None or not possible > NO_GAIN * zero:
-        return "the exact predictor gains next to nothing from the context"
-    return None
+def predictions(model: Model, params: Any, eval_sets: EvalSets) -> dict[str, np.ndarray]:
+    """The predictions [B, K] of the model and of the exact predictors, on tasks of the pool and on fresh ones."""
+    return {
+        f"{prefix}_{name}": values.astype(np.float32)
+        for prefix, eval_set in zip(("id", "ood"), eval_sets, strict=True)
+        for name, values in {"tf": predictions_of(model, params, eval_set.batch), **eval_set.references}.items()
+    }
 
 
-EXPERIMENT = Experiment(
+TASK = TaskSpec(
     make_model=make_model,
     batches=batches,
     make_eval_set=make_eval_sets,
-    eval_batch=lambda eval_sets: eval_sets.id.batch,
     eval_metrics=eval_metrics,
     batched=batched,
-    undefined=nothing_to_infer,
+    predictions=predictions,
 )

@@ -49,6 +49,7 @@ from icl_lab.families.languages.codes import fit
 from icl_lab.families.languages.config import LanguagesConfig
 from icl_lab.families.languages.data import CodeConfig, LanguageData
 from icl_lab.families.languages.named import Language, members
+from icl_lab.families.languages.outputs import IN_WORDS
 from icl_lab.families.languages.pools import Pool, pools_of
 from icl_lab.families.languages.tasks import Drawn, coded, draw
 from icl_lab.lab.configs.identity import array_hash
@@ -60,21 +61,6 @@ CHUNK, LEAST_TASKS, TASKS_A_WEIGHT = 4096, 65_536, 40  # of least squares: tasks
 TUNED = 4096  # tasks on which step sizes, rates and penalties are chosen
 PENALTIES, POINTS = (1e-2, 1e4), 13  # between which penalties are searched, on a grid and then inside it
 STARTS = 4  # of GD++'s rates
-IN_WORDS = {
-    "gd": "gradient descent, {steps}",
-    "gd_own_steps": "gradient descent, a step size for each of {steps}",
-    "gd_plus_plus": "GD++, {steps}, fitted rates",
-    "ridge": "ridge regression, fitted penalty",
-    "discriminants": "ridge with the languages' discriminants as prior",
-    "optimum": "optimum of one linear layer",
-    "optimum_biased": "optimum of one linear layer, context-free part included",
-    "logit": "penalised logistic regression, fitted penalty",
-    "nearest": "nearest neighbour",
-    "majority": "majority of the labels",
-    "no_context": "linear classifier without context",
-    "version_space": "posterior over the training languages",
-    "any_language": "member of any training language, no context",
-}
 
 
 class Opponents(NamedTuple):

@@ -6,7 +6,7 @@ The preset `published` is the program of the original student project; the study
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,23 +21,9 @@ from icl_lab.families.languages.flags import (
     pool_arrays,
     with_negatives,
 )
-from icl_lab.lab.configs import columns
-from icl_lab.lab.configs.family import (
-    Columns,
-    Criterion,
-    Curve,
-    Family,
-    Flag,
-    Meaning,
-    NamedLoss,
-    Panel,
-    Preset,
-    Results,
-    Summary,
-    layers_seconds,
-)
+from icl_lab.lab.configs.family import Family, Flag, Meaning, Preset, layers_seconds
 from icl_lab.lab.configs.run import RunConfig
-from icl_lab.src import loss_conventions
+from icl_lab.src.batch import context_shapes
 from icl_lab.src.checks import require, sizes
 from icl_lab.src.config import Architecture, EmbeddedModel
 
@@ -45,7 +31,6 @@ if TYPE_CHECKING:
     import numpy as np
 
 MOST_CHANNELS = 2**14  # of an MLP on strings
-NEEDS_CONTEXT = 0.95  # of the loss of the best linear predictor that sees the query alone
 
 
 @dataclass(frozen=True)
@@ -103,6 +88,51 @@ class LanguagesConfig(RunConfig):
         dim = self.model.features or self.code_channels
         return Architecture(self.model, dim, self.data.num_pairs + int(self.model.query_in_keys))
 
+    @classmethod
+    def complete(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Sets unset negatives, and learned features: as many as the code has channels, 0 for other codes."""
+        values = with_negatives(values)
+        model, code = dict(values["model"]), values["code"]
+        if model["features"] is None:
+            model["features"] = code["dim"] if code["kind"] == "learned" else 0
+        return values | {"model": model}
+
+    def batch_shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of the evaluation batch, by field; w holds the number of each task's language."""
+        return context_shapes(self.eval_tasks, self.data.num_pairs, self.code_channels, weights=1)
+
+    def run_words(self) -> list[str]:
+        """The strings, the code and the depth in words."""
+        code, model = self.code, self.model
+        words = [*language_words(self.data), f"N{self.data.num_pairs}", code.kind, code.scale, f"d{code.dim}"]
+        return [*words, f"L{model.num_layers}", f"pool{self.data.pool_seed}"]
+
+    def task_seconds(self) -> float:
+        """What a step of one task costs."""
+        seen, model = self.architecture, self.model
+        return layers_seconds(seen.num_rows, 2 * model.d_model + model.mlp_width or seen.width, model.num_layers)
+
+    def shared_arrays(self) -> Mapping[str, np.ndarray]:
+        """The draws of the training pool and, except for an autoencoder, the codes of its strings."""
+        pool = pool_arrays(self.data)
+        draws = {name: pool[name] for name in ("positives", "negatives")}
+        if self.code.kind == "autoencoder":  # its codes come with the run that is required
+            return draws
+        from icl_lab.families.languages.coded import coded_pools
+
+        return draws | {"codes": coded_pools(self.data, self.code).train}
+
+    def hashed_as(self) -> Mapping[str, np.ndarray]:
+        """The encoded strings: codes contain eigenvectors, whose last digits depend on the processor."""
+        return {} if self.code.kind == "autoencoder" else {"codes": pool_arrays(self.data)["strings"]}
+
+    def required_runs(self) -> list[AutoencoderConfig]:
+        """The autoencoder whose code the run builds on."""
+        code = self.code
+        if code.kind != "autoencoder":
+            return []
+        return [autoencoder_of(self.data, code.autoencoder_dim, code.autoencoder_input)]
+
 
 ADAM = {"b1": 0.9, "b2": 0.98}
 LINEAR: dict[str, Any] = {
@@ -150,48 +180,6 @@ MODELS: dict[str, dict[str, Preset]] = {
 }
 
 
-def complete(values: dict[str, Any]) -> dict[str, Any]:
-    """Sets an unset number of learned features to the code's channels, or to 0 for other codes; and the negatives."""
-    values = with_negatives(values)
-    model, code = dict(values["model"]), values["code"]
-    if model["features"] is None:
-        model["features"] = code["dim"] if code["kind"] == "learned" else 0
-    return values | {"model": model}
-
-
-def shared(config: LanguagesConfig) -> Mapping[str, np.ndarray]:
-    """The draws of the training pool and, except for an autoencoder, the codes of its strings."""
-    pool = pool_arrays(config.data)
-    draws = {name: pool[name] for name in ("positives", "negatives")}
-    if config.code.kind == "autoencoder":  # its codes come with the run that is required
-        return draws
-    from icl_lab.families.languages.coded import coded_pools
-
-    return draws | {"codes": coded_pools(config.data, config.code).train}
-
-
-def hashed_as(config: LanguagesConfig) -> Mapping[str, np.ndarray]:
-    """The encoded strings: codes contain eigenvectors, whose last digits depend on the processor."""
-    return {} if config.code.kind == "autoencoder" else {"codes": pool_arrays(config.data)["strings"]}
-
-
-def required(config: LanguagesConfig) -> list[AutoencoderConfig]:
-    """The autoencoder whose code the run builds on."""
-    code = config.code
-    if code.kind != "autoencoder":
-        return []
-    return [autoencoder_of(config.data, code.autoencoder_dim, code.autoencoder_input)]
-
-
-def batch_shapes(config: LanguagesConfig) -> dict[str, tuple[int, ...]]:
-    """The shapes of the evaluation batch, by field; w holds the number of each task's language."""
-    tasks, pairs, dim = config.eval_tasks, config.data.num_pairs, config.code_channels
-    shapes: dict[str, tuple[int, ...]] = {"x": (tasks, pairs, dim), "y": (tasks, pairs), "w": (tasks, 1)}
-    return shapes | {"x_query": (tasks, dim), "y_query": (tasks,)}
-
-
-# --- flags, axes and columns ---
-
 FLAGS = (
     Flag("num_pairs", "data.num_pairs", int, "labelled strings of a context, N"),
     Flag("positive_share", "data.positive_share", float, "chance that a label is 1"),
@@ -206,98 +194,10 @@ AXES = (
     Flag("lr", "training.lr", float, "learning rate"),
     Flag("steps", "training.steps", int, "training steps"),
 )
-ASKED: dict[str, Callable[[LanguagesConfig], Any]] = {
-    "negatives": lambda config: config.data.negatives,
-    "num_pairs": lambda config: config.data.num_pairs,
-    "code": lambda config: config.code.kind,
-    "code_scale": lambda config: config.code.scale,
-    "code_dim": lambda config: config.code.dim,
-    "num_languages": lambda config: config.data.num_languages or len(config.data.languages),
-    "num_layers": lambda config: config.model.num_layers,
-    "alignment": lambda config: config.data.alignment,
-    "pool_seed": lambda config: config.data.pool_seed,
-    "steps": lambda config: config.training.steps,
-}
-ON_TEST_SET = (
-    *(f"{who}_loss" for who in ("gd", "ridge", "optimum", "optimum_biased", "no_context", "version_space")),
-    *(f"{who}_accuracy" for who in ("gd", "ridge", "optimum", "optimum_biased", "no_context", "version_space")),
-    *("shuffled_accuracy", "context_free", "contextual", "gd_preds_mse", "gd_cosine"),
-    *("optimum_preds_mse", "optimum_cosine", "way_to_optimum"),
-)
-
-
-def _headline(name: str, part: str = "headline") -> Callable[[Results], Any]:
-    return columns.if_there(part, name)
-
-
-MEASURED: dict[str, Callable[[Results], Any]] = {
-    "uses_context": columns.trained,
-    "test_loss_se": _headline("loss_se"),
-    "test_accuracy": _headline("accuracy"),
-    "test_accuracy_se": _headline("accuracy_se"),
-    **{f"test_{name}": _headline(name) for name in ON_TEST_SET},
-    "test_unseen_loss": _headline("loss", "unseen"),
-    "test_unseen_accuracy": _headline("accuracy", "unseen"),
-    "test_unseen_ridge_accuracy": _headline("ridge_accuracy", "unseen"),
-    "test_unseen_optimum_accuracy": _headline("optimum_accuracy", "unseen"),
-}
-MEANINGS_OF_COLUMNS = {
-    "negatives": "what strings that are no members look like",
-    "num_pairs": "labelled strings of a context, N",
-    "code": "how strings become vectors",
-    "code_scale": "of the code",
-    "code_dim": "channels of the code",
-    "num_languages": "languages of training",
-    "alignment": "where a string stands among its pads",
-    "pool_seed": "seed of the strings",
-    "uses_context": "whether the loss is below .95 of that of the best linear predictor that sees the query alone",
-    "test_loss": "half the mean squared error on unseen strings of the trained languages",
-    "test_accuracy": "share of these whose prediction has the label's sign",
-    "test_shuffled_accuracy": "the same with the labels of each context in another order",
-    "test_context_free": "root mean square of the part of predictions that does not depend on the context",
-    "test_contextual": "root mean square of the other part",
-    "*_preds_mse": "mean squared difference of the model's predictions from this predictor's",
-    "*_cosine": "mean cosine of the model's sensitivities with this predictor's",
-    "test_way_to_optimum": "share of the way from GD's loss to that of the optimum of one layer",
-    "test_unseen_*": "the same on languages that were not trained on",
-    "*_loss": "half the mean squared error of this predictor",
-    "*_accuracy": "accuracy of this predictor",
-}
-
-
-def run_words(config: LanguagesConfig) -> list[str]:
-    """The strings, the code and the depth in words."""
-    code, model = config.code, config.model
-    words = [*language_words(config.data), f"N{config.data.num_pairs}", code.kind, code.scale, f"d{code.dim}"]
-    return [*words, f"L{model.num_layers}", f"pool{config.data.pool_seed}"]
-
-
-def over_no_context(config: LanguagesConfig, summary: Summary) -> float | None:
-    """The loss over that of the best linear predictor that sees the query alone."""
-    headline = summary["headline"]
-    return columns.ratio(headline["loss"], headline["no_context_loss"])
-
 
 FAMILY = Family(
-    name="languages",
-    config=LanguagesConfig,
-    models=MODELS,
-    loss_convention=loss_conventions.LOSS_AND_MSE,
-    test_loss=NamedLoss("test_loss", columns.at("headline", "loss")),
-    columns=Columns(ASKED, MEASURED, {"test_loss": columns.at("headline", "loss")}, meanings=MEANINGS_OF_COLUMNS),
-    panels=(
-        Panel(
-            "loss (half MSE)",
-            (
-                Curve("train_loss", "train batch", "train"),
-                Curve("eval_loss", "unseen strings", "model"),
-                Curve("eval_gd_loss", "gradient descent", "descent"),
-                Curve("eval_optimum_loss", "optimum of one layer", "other"),
-            ),
-        ),
-        Panel("accuracy", (Curve("eval_accuracy", "unseen strings", "model"),)),
-    ),
-    batch_shapes=batch_shapes,
+    LanguagesConfig,
+    MODELS,
     flags=FLAGS,
     lists=LANGUAGE_LISTS,
     axes=AXES,
@@ -315,18 +215,4 @@ FAMILY = Family(
         "model.query_in_keys": Meaning("the query's row is among the keys and values"),
     },
     follows={"model.features": ""} | FOLLOWS,
-    complete=complete,
-    run_words=run_words,
-    criteria=(
-        Criterion("loss over that of the best linear predictor without context", over_no_context, NEEDS_CONTEXT),
-    ),
-    task_seconds=lambda config: layers_seconds(
-        config.architecture.num_rows,
-        2 * config.model.d_model + config.model.mlp_width or config.architecture.width,
-        config.model.num_layers,
-    ),
-    shared=shared,
-    hashed_as=hashed_as,
-    required=required,
-    modules=("icl_lab.families.languages.task", "icl_lab.runners.languages"),
 )

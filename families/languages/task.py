@@ -15,12 +15,12 @@ from jax.tree_util import Partial
 
 from icl_lab.baselines.comparison import cosine, sensitivity
 from icl_lab.families.autoencoder import task as autoencoder
-from icl_lab.families.experiment import NO_ARRAYS, Experiment, task_key
 from icl_lab.families.languages.baselines import Opponents, fitted_opponents
 from icl_lab.families.languages.coded import Coded, code_with, coded_pools
-from icl_lab.families.languages.config import LanguagesConfig, LanguagesModel, required
+from icl_lab.families.languages.config import LanguagesConfig, LanguagesModel
 from icl_lab.families.languages.pools import Pool, pools_of
 from icl_lab.families.languages.tasks import Drawn, coded, draw, drawn_from
+from icl_lab.families.task import NO_ARRAYS, TaskSpec, task_key
 from icl_lab.src import layerwise
 from icl_lab.src.attn import Hook
 from icl_lab.src.batch import Batch
@@ -88,7 +88,7 @@ def frozen(config: LanguagesConfig, runs: list[Any]) -> dict[str, Any]:
     """The codes of all strings by the autoencoder that a run requires, scaled as the training pool asks."""
     if not runs:
         return {}
-    autoencoder_config = required(config)[0]
+    autoencoder_config = config.required_runs()[0]
     features = partial(autoencoder.codes_of, autoencoder_config, runs[0])
     codes = code_with(features, pools_of(config.data), config.code)
     return {"codes": codes.train, "test_codes": codes.test, "unseen_codes": codes.unseen}
@@ -157,8 +157,13 @@ class EvalSet(NamedTuple):
     sensitivities: Mapping[str, np.ndarray]
     losses: Mapping[str, float]
 
+    @property
+    def batch(self) -> Batch:
+        """The evaluation batch: unseen strings of the trained languages."""
+        return self.sets.strings.batch
 
-def with_shared(eval_set: None, config: LanguagesConfig, shared: Shared) -> EvalSet:
+
+def make_eval_set(config: LanguagesConfig, shared: Shared) -> EvalSet:
     """The evaluation set of a config, whose codes may be shared arrays."""
     codes = codes_of(config, shared)
     sets = task_sets(config, codes, (Purpose.EVAL, Purpose.LATENT), config.eval_tasks)
@@ -238,12 +243,17 @@ def eval_metrics(model: Model, params: Any, eval_set: EvalSet) -> dict[str, floa
     return values
 
 
-EXPERIMENT = Experiment(
+def predictions(model: Model, params: Any, eval_set: EvalSet) -> dict[str, np.ndarray]:
+    """The predictions [B] of the model and of its opponents on the evaluation batch."""
+    predictors = {"tf": Partial(model.predict, params), **eval_set.opponents.predictors}
+    return {name: predictions_of(predict, eval_set.batch).astype(np.float32) for name, predict in predictors.items()}
+
+
+TASK = TaskSpec(
     make_model=make_model,
     batches=batches,
-    make_eval_set=lambda config: None,
-    eval_batch=lambda eval_set: eval_set.sets.strings.batch,
+    make_eval_set=make_eval_set,
     eval_metrics=eval_metrics,
+    predictions=predictions,
     frozen=frozen,
-    with_shared=with_shared,
 )

@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from icl_lab.families.regression.config import WITH_DESCENT
-from icl_lab.lab.configs import columns
-from icl_lab.lab.configs.family import (
-    Columns,
-    Criterion,
-    Family,
-    Meaning,
-    NamedLoss,
-    Preset,
-    Results,
-    Summary,
-    layers_seconds,
-)
+from icl_lab.lab.configs.family import Family, Meaning, Preset, layers_seconds
 from icl_lab.lab.configs.run import RunConfig
-from icl_lab.src import loss_conventions
+from icl_lab.src.batch import context_shapes
 from icl_lab.src.config import Architecture, EmbeddedModel, LayersTrainConfig
 from icl_lab.src.data_config import QueriesData
 
@@ -47,6 +34,16 @@ class LayerwiseConfig(RunConfig):
     def architecture(self) -> Architecture[EmbeddedModel]:
         """The model and the contexts it sees."""
         return Architecture(self.model, self.data.dim, self.data.num_pairs, self.data.num_queries)
+
+    def batch_shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of the evaluation batch, by field."""
+        data = self.data
+        return context_shapes(self.eval_tasks, data.num_pairs, data.dim, (data.num_queries,))
+
+    def task_seconds(self) -> float:
+        """What a step of one task costs."""
+        seen, model = self.architecture, self.model
+        return layers_seconds(seen.num_rows, 2 * model.d_model + model.mlp_width or seen.width, model.num_layers)
 
 
 DATA = {"dim": 20, "num_pairs": 20, "num_queries": 20, "input_distribution": "gaussian", "noise_std": 0.05}
@@ -77,62 +74,12 @@ MODELS: dict[str, dict[str, Preset]] = {
 }
 
 
-def last_layer(config: LayerwiseConfig, summary: Summary) -> float | None:
-    """The loss relative to zero's: a stack's after its last layer, a rolled-out layer's after its first application."""
-    curve = summary["layerwise"]
-    loss = curve["trimmed_mean"][0 if curve["rolled_out"] else -1]
-    return columns.ratio(loss, curve["references"]["zero"]["mse"][0])
-
-
-def batch_shapes(config: LayerwiseConfig) -> dict[str, tuple[int, ...]]:
-    """The shapes of the evaluation batch, by field."""
-    tasks, pairs, dim, queries = config.eval_tasks, config.data.num_pairs, config.data.dim, config.data.num_queries
-    shapes: dict[str, tuple[int, ...]] = {"x": (tasks, pairs, dim), "y": (tasks, pairs), "w": (tasks, dim)}
-    return shapes | {"x_query": (tasks, queries, dim), "y_query": (tasks, queries)}
-
-
-SETTINGS: dict[str, Callable[[LayerwiseConfig], Any]] = {
-    "num_layers": lambda config: config.model.num_layers,
-    "steps": lambda config: config.training.steps,
-}
-MEASURED: dict[str, Callable[[Results], Any]] = {  # after the last layer, of a roll-out too
-    "trained": columns.trained,
-    "test_loss": columns.halved("layerwise", "mse", -1),
-    "test_loss_se": columns.halved("layerwise", "sem", -1),
-    "gd_mse": columns.at("layerwise", "gd", "mse", -1),
-    "test_gd_loss": columns.halved("layerwise", "gd", "mse", -1),
-    "test_ridge_loss": columns.halved("layerwise", "references", "ridge", "mse", -1),
-}
-
-MEANINGS_OF_COLUMNS = {
-    "test_mse": "mean squared error on the test set, after the last layer",
-    "test_loss": "half of it",
-    "gd_mse": "`test_mse` of as many steps of gradient descent",
-    "test_gd_loss": "half of it, of as many steps of gradient descent",
-}
-
 FAMILY = Family(
-    name="layerwise",
-    config=LayerwiseConfig,
-    models=MODELS,
-    loss_convention=loss_conventions.LOSS_AND_MSE,
-    test_loss=NamedLoss("test_mse", columns.at("layerwise", "mse", -1)),
-    columns=Columns(
-        {}, MEASURED, {"test_mse": columns.at("layerwise", "mse", -1)}, SETTINGS, meanings=MEANINGS_OF_COLUMNS
-    ),
-    panels=(WITH_DESCENT,),
-    batch_shapes=batch_shapes,
+    LayerwiseConfig,
+    MODELS,
     meanings={
         "data.num_queries": Meaning("queries asked of each context"),
         "model.d_model": Meaning("channels of an embedded token; 0: not embedded"),
         "training.deep_supervision": Meaning("the loss is the mean over the predictions after every layer"),
     },
-    criteria=(Criterion("last layer's MSE over that of zero", last_layer, UNTRAINED),),
-    task_seconds=lambda config: layers_seconds(
-        config.architecture.num_rows,
-        2 * config.model.d_model + config.model.mlp_width or config.architecture.width,
-        config.model.num_layers,
-    ),
-    analyses=("layerwise",),
-    modules=("icl_lab.families.layerwise.task", "icl_lab.runners.layerwise"),
 )

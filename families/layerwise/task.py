@@ -12,8 +12,8 @@ from jax import Array
 from icl_lab.baselines.gd_curve import DAMPING
 from icl_lab.baselines.iterations import descent, normal_equations
 from icl_lab.baselines.loss_curves import path_losses, prediction_losses
-from icl_lab.families.experiment import NO_ARRAYS, Experiment, task_key
 from icl_lab.families.layerwise.config import LayerwiseConfig
+from icl_lab.families.task import NO_ARRAYS, TaskSpec, task_key
 from icl_lab.src import layerwise
 from icl_lab.src.batch import Batch
 from icl_lab.src.model import Model
@@ -47,7 +47,7 @@ def batches(config: LayerwiseConfig) -> BatchFn:
     return batch_fn
 
 
-def make_eval_set(config: LayerwiseConfig) -> EvalSet:
+def make_eval_set(config: LayerwiseConfig, shared: Shared = NO_ARRAYS) -> EvalSet:
     """The evaluation set of a config. Gradient descent takes a step a layer, of size c* for one and .75 c* for more."""
     batch = _sample(task_key(config, Purpose.EVAL), config.data, config.eval_tasks)
     layers = config.model.num_layers
@@ -68,10 +68,9 @@ def _half_mse(model: Model, params: Any, batch: Batch) -> Array:
 _last_layer_loss = jax.jit(_half_mse, static_argnums=0)
 
 
-EXPERIMENT = Experiment(
+TASK = TaskSpec(
     make_model=make_model,
     batches=batches,
     make_eval_set=make_eval_set,
-    eval_batch=lambda eval_set: eval_set.batch,
     eval_metrics=eval_metrics,
 )

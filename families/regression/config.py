@@ -11,28 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
-from icl_lab.lab.configs import columns
-from icl_lab.lab.configs.family import (
-    AUTO,
-    PRESETS,
-    SORTED_PAIR,
-    Columns,
-    Criterion,
-    Curve,
-    Family,
-    Flag,
-    Meaning,
-    NamedLoss,
-    Panel,
-    Preset,
-    Results,
-    layers_seconds,
-)
+from icl_lab.lab.configs.family import AUTO, PRESETS, SORTED_PAIR, Family, Flag, Meaning, Preset, layers_seconds
 from icl_lab.lab.configs.run import RunConfig
-from icl_lab.lab.flag_types import COUNT, Either, number
-from icl_lab.src import loss_conventions
+from icl_lab.lab.flag_types import Either, number
+from icl_lab.src.batch import context_shapes
 from icl_lab.src.checks import require, sizes
 from icl_lab.src.config import (
     DIFFICULTIES,
@@ -42,12 +26,10 @@ from icl_lab.src.config import (
     Architecture,
     ContextConfig,
     ModelConfig,
+    StackConfig,
 )
 from icl_lab.src.data_config import AXES, QUERY_COVARIANCES, SPECTRA, TASK_COVARIANCES, TEACHERS, DataConfig
 from icl_lab.src.registries import BY_DIFFICULTY, NOISE_MODES, OPPONENTS, ORDERINGS, TASK_DISTRIBUTIONS, WITHOUT_SIGMA
-
-ALIGNED = 0.6  # cosine with gradient descent's sensitivities: .1 to .5 on the plateau, above .9 once it is left
-GAIN = 0.9  # of what one step of gradient descent gains over predicting zero: at most .5 on the plateau
 
 
 @dataclass(frozen=True)
@@ -96,6 +78,56 @@ class RegressionConfig(RunConfig):
     def architecture(self) -> Architecture[ModelConfig]:
         """The model and the contexts it sees."""
         return Architecture(self.model, self.data.dim, self.data.num_pairs)
+
+    @classmethod
+    def complete(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Unset fields of a context come from `base`, unset difficulties from the noise mode.
+
+        The difficulty of a context with corrupted labels is `residual`, else `gd_error`; by configuration, so it is the
+        same for every batch.
+        """
+        base, completed = values["base"], {}
+        for name in CONTEXTS.values():
+            context = {field: base[field] if value is None else value for field, value in values[name].items()}
+            if context["difficulty"] is None:
+                clean = context["noise_mode"] == ContextConfig().noise_mode
+                context["difficulty"] = "gd_error" if clean else "residual"
+            completed[name] = context
+        return values | completed
+
+    def batch_shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of the evaluation batch, by field."""
+        return context_shapes(self.eval_tasks, self.data.num_pairs, self.data.dim)
+
+    def canonical(self) -> Self:
+        """The config that represents all equivalent configs, so that they are trained once.
+
+        Noise that hits nothing or adds nothing is clean; where no pair differs from another, placement is mixed; sigma
+        counts for label noise alone, difficulty for the orderings that sort by it. What the user asked of both contexts
+        is what holds at evaluation.
+        """
+        train, evaluation = canonical_context(self.train), canonical_context(self.eval)
+        return replace(self, base=evaluation, train=train, eval=evaluation)
+
+    def run_words(self) -> list[str]:
+        """The contexts in words: that of the evaluation and, if it is another, that of the training."""
+        evaluated, trained = in_words(self.eval), in_words(self.train)
+        return [evaluated, *(["trained", trained] if trained != evaluated else [])]
+
+    def task_seconds(self) -> float:
+        """What a step of one task costs; sorting its pairs is a part of it."""
+        seen, pairs = self.architecture, self.data.num_pairs
+        sorting = SORTED_PAIR * pairs if self.train.ordering != "random" else 0.0
+        return layers_seconds(seen.num_rows, seen.width, self.model.num_layers) + sorting
+
+
+def gd_steps(model: StackConfig) -> int:
+    """How many steps of gradient descent a model is compared with: one for each linear layer.
+
+    A softmax layer below linear ones copies; without any linear layer every layer counts.
+    """
+    linear = sum(model.kind(layer) == "linear" for layer in range(model.num_layers))
+    return linear or model.num_layers
 
 
 # --- presets ---
@@ -174,10 +206,7 @@ NUMBER_OR_AUTO = Either((AUTO,), AUTO, number)
 CODE = Flag("pos_enc_size", "model.pos_enc_size", int, "size of the sinusoidal code concatenated to each token")
 DIFFICULTY = Flag("difficulty", "base.difficulty", str, "what easy2hard and hard2easy sort by", DIFFICULTIES, AUTO)
 CONTEXT_FLAGS = tuple(_context_flag(prefix, field) for prefix in CONTEXTS for field in OF_A_CONTEXT)
-OPTIONS = (
-    Flag("save_attention", "", bool, "capture attention at the end"),
-    Flag("attention_batch", "", COUNT, "tasks to capture attention of", default=512),
-)
+
 
 MEANINGS_OF_A_CONTEXT: dict[str, tuple[str, Iterable[str]]] = {
     "ordering": ("order of the pairs in {}", ORDERINGS),
@@ -213,33 +242,7 @@ MEANINGS: dict[str, Meaning] = {
 }
 
 
-def complete(values: dict[str, Any]) -> dict[str, Any]:
-    """Unset fields of a context come from `base`, unset difficulties from the noise mode.
-
-    The difficulty of a context with corrupted labels is `residual`, else `gd_error`; by configuration, so it is the
-    same for every batch.
-    """
-    base, completed = values["base"], {}
-    for name in CONTEXTS.values():
-        context = {field: base[field] if value is None else value for field, value in values[name].items()}
-        if context["difficulty"] is None:
-            context["difficulty"] = "gd_error" if context["noise_mode"] == ContextConfig().noise_mode else "residual"
-        completed[name] = context
-    return values | completed
-
-
-# --- cells of a sweep ---
-
-
-def canonical(config: RegressionConfig) -> RegressionConfig:
-    """The config that represents all equivalent configs, so that they are trained once.
-
-    Noise that hits nothing or adds nothing is clean; where no pair differs from another, placement is mixed; sigma
-    counts for label noise alone, difficulty for the orderings that sort by it. What the user asked of both contexts is
-    what holds at evaluation.
-    """
-    train, evaluation = canonical_context(config.train), canonical_context(config.eval)
-    return replace(config, base=evaluation, train=train, eval=evaluation)
+# --- contexts in words, and equivalent ones ---
 
 
 def canonical_context(context: ContextConfig) -> ContextConfig:
@@ -257,12 +260,6 @@ def canonical_context(context: ContextConfig) -> ContextConfig:
     return context
 
 
-def run_words(config: RegressionConfig) -> list[str]:
-    """The contexts in words: that of the evaluation and, if it is another, that of the training."""
-    evaluated, trained = in_words(config.eval), in_words(config.train)
-    return [evaluated, *(["trained", trained] if trained != evaluated else [])]
-
-
 def in_words(context: ContextConfig) -> str:
     """A context's settings in a word."""
     noise = [context.noise_mode, f"p{context.noise_p:g}", *([f"s{context.noise_sigma:g}"] * (context.noise_sigma > 0))]
@@ -270,237 +267,13 @@ def in_words(context: ContextConfig) -> str:
     return "_".join([context.ordering, *(noise + placement) * (context.noise_mode != "clean")])
 
 
-# --- columns of a table ---
-
-
-def _settings(context: ContextConfig) -> dict[str, Any]:
-    """What is in force: without noise, p and sigma are 0 whatever was asked for the other context."""
-    clean = context.noise_mode == "clean"
-    return {
-        "ordering": context.ordering,
-        "noise_mode": context.noise_mode,
-        "p": 0.0 if clean else context.noise_p,
-        "sigma": 0.0 if clean else context.noise_sigma,
-        "placement": context.noise_placement,
-        "difficulty": context.difficulty,
-    }
-
-
-def _setting(context: str, name: str) -> Callable[[RegressionConfig], Any]:
-    return lambda config: _settings(getattr(config, context))[name]
-
-
-IN_FORCE = tuple(_settings(ContextConfig()))
-SETTINGS: dict[str, Callable[[RegressionConfig], Any]] = {
-    **{f"{context}_{name}": _setting(context, name) for context in ("train", "eval") for name in IN_FORCE},
-    "steps": lambda config: config.training.steps,
-}
-
-
-def _not_defined(results: Results) -> str | None:
-    """Which comparators and detectors have no value, and why."""
-    parts = {**results["separation"].get("detectors", {}), **results["comparators"]}
-    reasons = {name: part["reason"] for name, part in parts.items() if isinstance(part, Mapping) and "reason" in part}
-    return "; ".join(f"{name}: {reason}" for name, reason in reasons.items()) or None
-
-
-def _at(*path: Any) -> Callable[[Results], Any]:
-    return columns.at(*path)
-
-
-def _scaled(alpha: float, name: str) -> Callable[[Results], Any]:
-    return lambda results: {row["alpha"]: row for row in results["ood"]}[alpha][name]
-
-
-def _score(whose: str, score: str) -> Callable[[Results], Any]:
-    """A score's AUROC: gradient descent's; the model's influence; or of its last layer's heads, their mean."""
-    if whose:
-        return _at("separation", "gd", score, "auroc")
-    return _at("separation", score, "auroc") if score == "influence" else _of_layer(-1, score)
-
-
-def _of_layer(layer: int, score: str) -> Callable[[Results], float | None]:
-    def value(results: Results) -> float | None:
-        heads = results["separation"]["layers"][layer]["heads"]
-        return columns.mean([head["scores"][score]["auroc"] for head in heads])
-
-    return value
-
-
-def gain(results: Results) -> float | None:
-    """(l_0 - l) / (l_0 - l_1): what a model gains over predicting zero, over what one step of gradient descent gains.
-
-    l, l_0 and l_1 are the losses of the model, of zero and of `families.regression.task.references` on the same test
-    tasks. None where one is unknown.
-    """
-    step = results["one_step"]
-    model, zero, one = results["headline"]["tf_loss"], step["zero_loss"], step["loss"]
-    return None if None in (model, zero, one) else columns.ratio(zero - model, zero - one)
-
-
-SCORES = ("influence", "attention", "abs_attention", "contribution", "abs_contribution")
-OF_INFLUENCE = ("auroc_raw", "auroc_position")
-DETECTORS = ("mask_bayes", "loo_gd")  # positive controls
-FIRST: dict[str, Callable[[Results], Any]] = {
-    "test_mse": columns.doubled("headline", "tf_loss"),
-    "align_cos": _at("alignment", "align_cos"),
-    "align_l2": _at("alignment", "l2_pred_diff"),
-    "auroc": _at("separation", "abs_influence", "auroc"),
-    "ood_alpha3": _scaled(3.0, "test_mse"),
-}
-POSITION_WEIGHTED = ("gd_positions", "gd_positions_trained")  # runs of earlier versions lack them
-MEASURED: dict[str, Callable[[Results], Any]] = {
-    "trained": columns.trained,
-    "test_gain": lambda results: gain(results),
-    "not_defined": _not_defined,
-    "test_loss": _at("headline", "tf_loss"),
-    "test_loss_se": _at("headline", "tf_loss_se"),
-    "gd_mse": columns.doubled("headline", "gd_loss"),
-    "test_gd_loss": _at("headline", "gd_loss"),
-    "test_loss_ratio": _at("headline", "loss_ratio"),
-    "test_loss_ratio_se": _at("headline", "loss_ratio_se"),
-    "test_ridge_loss": _at("headline", "ridge_loss"),
-    **{
-        f"test_{name}_loss": _at("comparators", name, "loss") for name in ("gd_tuned_step", "linear_mmse", "mask_bayes")
-    },
-    **{f"test_{name}_loss": columns.if_there("comparators", name, "loss") for name in POSITION_WEIGHTED},
-    "gd_tuned_over_clean_step": lambda results: columns.ratio(
-        results["comparators"]["tuned_step_size"], results["alignment"]["eta"]
-    ),
-    "eval_slope": _at("alignment", "slope"),
-    "eval_preds_diff": _at("alignment", "preds_diff"),
-    "auroc_low": _at("separation", "abs_influence", "auroc_interval", 0),
-    "auroc_high": _at("separation", "abs_influence", "auroc_interval", 1),
-    **{name: _at("separation", "abs_influence", name) for name in OF_INFLUENCE},
-    "gd_auroc": _at("separation", "gd", "abs_influence", "auroc"),
-    "gd_auroc_raw": _at("separation", "gd", "abs_influence", "auroc_raw"),
-    **{f"{name}_auroc": columns.if_there("separation", "detectors", name, "auroc") for name in DETECTORS},
-    **{name: _at("separation", "abs_influence", name) for name in ("twin_change_noisy", "twin_change_clean")},
-    **{f"{whose}auroc_{score}": _score(whose, score) for score in SCORES for whose in ("", "gd_")},
-    "auroc_first_abs_contribution": _of_layer(0, "abs_contribution"),
-    **{
-        f"{whose}ood_alpha{alpha:g}": _scaled(alpha, f"{whose}test_mse")
-        for whose in ("", "gd_")
-        for alpha in (1.0, 1.5, 2.0, 3.0)
-        if whose or alpha != 3.0
-    },
-}
-
-
-def further_losses(config: RegressionConfig | None) -> dict[str, Callable[[Results], Any]]:
-    """The columns of a config's opponents, or of all that are registered."""
-    names = OPPONENTS if config is None else config.opponents
-    columns_of = (f"{name}_{number}{se}" for name in names for number in ("loss", "ratio") for se in ("", "_se"))
-    return {f"test_{column}": _at("headline", column) for column in columns_of}
-
-
-FILES = {"separation": "analysis/attention_stats.json", "comparators": "analysis/comparators.json"}
-MEANINGS_OF_COLUMNS = {
-    "ordering": "order of the pairs at evaluation",
-    "noise_mode": "corruption at evaluation",
-    "p": "share of pairs hit at evaluation",
-    "sigma": "standard deviation of label noise at evaluation",
-    "placement": "where corrupted pairs stand at evaluation",
-    "align_cos": "cosine of sensitivities with gradient descent",
-    "align_l2": "root mean squared difference of predictions from gradient descent's",
-    "auroc": "AUROC of |influence|, within positions: above .5, corrupted pairs get less",
-    "eval_slope": "slope of predictions on gradient descent's, on the evaluation batch: the step it takes",
-    "eval_preds_diff": "mean absolute difference of predictions from gradient descent's, on the evaluation batch",
-    "train_*": "the setting in force in training",
-    "eval_*": "the setting in force at evaluation",
-    "test_gain": "gain over predicting zero, over that of one step of gradient descent, the best for the training",
-    "test_loss_ratio": "`test_loss` over `test_gd_loss`, on the same tasks",
-    "test_gd_tuned_step_loss": "loss of gradient descent with its step size tuned on the corruption",
-    "test_linear_mmse_loss": "loss of the best linear predictor, which knows p and sigma",
-    "test_mask_bayes_loss": "loss of the posterior mean over masks, which knows p and sigma",
-    "test_gd_positions_loss": "loss of one step with a step size for each position, fitted on evaluation contexts",
-    "test_gd_positions_trained_loss": "the same, fitted on training contexts",
-    "gd_tuned_over_clean_step": "step size tuned on the corruption, over the clean one",
-    "auroc_low": "lower end of the 95 % interval of `auroc`",
-    "auroc_high": "upper end of the 95 % interval of `auroc`",
-    "auroc_raw": "AUROC of |influence| over all positions together",
-    "auroc_position": "AUROC of the position alone",
-    "gd_auroc": "`auroc` of gradient descent",
-    "gd_auroc_raw": "`auroc_raw` of gradient descent",
-    "mask_bayes_auroc": "AUROC of the posterior probability of being clean, which knows p and sigma",
-    "loo_gd_auroc": "AUROC of minus the leave-one-out error of gradient descent at its clean step",
-    "twin_change_*": "change of |influence| of noisy, or clean, pairs from the clean twin",
-    "gd_auroc_*": "AUROC of this score of gradient descent, within positions",
-    "auroc_first_abs_contribution": "AUROC of |contribution| in the first layer, mean of its heads",
-    "auroc_*": "AUROC of this score, within positions; of attention and contribution in the last layer, mean of heads",
-    "gd_ood_alpha*": "mean squared error of gradient descent on inputs times this",
-    "ood_alpha*": "mean squared error on inputs times this",
-}
-
-
-# --- the family ---
-
-
-def batch_shapes(config: RegressionConfig) -> dict[str, tuple[int, ...]]:
-    """The shapes of the evaluation batch, by field."""
-    tasks, pairs, dim = config.eval_tasks, config.data.num_pairs, config.data.dim
-    shapes: dict[str, tuple[int, ...]] = {"x": (tasks, pairs, dim), "y": (tasks, pairs), "w": (tasks, dim)}
-    return shapes | {"x_query": (tasks, dim), "y_query": (tasks,)}
-
-
-def task_seconds(config: RegressionConfig) -> float:
-    """What a step of one task costs; sorting its pairs is a part of it."""
-    seen, model = config.architecture, config.model
-    sorting = SORTED_PAIR * config.data.num_pairs if config.train.ordering != "random" else 0.0
-    return layers_seconds(seen.num_rows, seen.width, model.num_layers) + sorting
-
-
-WITH_DESCENT = Panel(
-    "loss (half MSE)",
-    (
-        Curve("train_loss", "train batch", "train"),
-        Curve("eval_loss", "Trained Transformer", "model"),
-        Curve("eval_gd_loss", "Gradient descent", "descent"),
-    ),
-)
-
 FAMILY = Family(
-    name="regression",
-    config=RegressionConfig,
-    models=MODELS,
-    loss_convention=loss_conventions.LOSS_AND_MSE,
-    test_loss=NamedLoss("test_loss", _at("headline", "tf_loss")),
-    columns=Columns(
-        {name: _setting("eval", name) for name in IN_FORCE if name != "difficulty"},
-        MEASURED,
-        FIRST,
-        SETTINGS,
-        FILES,
-        further_losses,
-        MEANINGS_OF_COLUMNS,
-    ),
-    panels=(WITH_DESCENT,),
-    batch_shapes=batch_shapes,
+    RegressionConfig,
+    MODELS,
     flags=(CODE, DIFFICULTY, *CONTEXT_FLAGS),
-    options=OPTIONS,
     axes=(*CONTEXT_FLAGS, DIFFICULTY),
     meanings=MEANINGS,
     follows={"base.difficulty": AUTO, "train": "as base", "eval": "as base"},
-    complete=complete,
     training_ignores={"base": ContextConfig(), "eval": ContextConfig(), "step_size_tasks": 2, "opponents": ()},
     batched={"train.noise_p": 0.0, "train.noise_sigma": 0.0},
-    canonical=canonical,
-    run_words=run_words,
-    criteria=(
-        Criterion("cosine of sensitivities", lambda config, results: results["alignment"]["align_cos"], ALIGNED, True),
-        Criterion("gain over predicting zero", lambda config, results: gain(results), GAIN, True, "of one GD step's"),
-    ),
-    task_seconds=task_seconds,
-    analyses=(
-        "alignment",
-        "ood_eval",
-        "shifts",
-        "comparators",
-        "attention_stats",
-        "copying",
-        "over_training",
-        "algorithm_distance",
-        "position_steps",
-    ),
-    modules=("icl_lab.families.regression.task", "icl_lab.runners.regression"),
 )

@@ -6,7 +6,6 @@ purposes share a key.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -19,12 +18,12 @@ from jax.tree_util import Partial
 
 from icl_lab.baselines.comparison import compare
 from icl_lab.baselines.gradient_descent import gd, search_step_size
-from icl_lab.baselines.preconditioned import ONE_STEP, losses, trained_step
-from icl_lab.families.experiment import NO_ARRAYS, Experiment, fold_in, task_key
-from icl_lab.families.regression.config import ALIGNED, RegressionConfig
+from icl_lab.baselines.preconditioned import losses, trained_step
+from icl_lab.families.regression.config import RegressionConfig, gd_steps
+from icl_lab.families.task import NO_ARRAYS, TaskSpec, fold_in, task_key
 from icl_lab.src import transformer
 from icl_lab.src.batch import Batch
-from icl_lab.src.config import ContextConfig, StackConfig
+from icl_lab.src.config import ContextConfig
 from icl_lab.src.context import Context, draw_context, draw_contexts
 from icl_lab.src.data import sample_batch, take_pairs
 from icl_lab.src.data_config import DataConfig
@@ -33,7 +32,6 @@ from icl_lab.src.prng import Purpose
 from icl_lab.src.train import BatchFn, Shared
 
 LOGGED = ("gd_loss", "preds_diff", "model_diff", "model_cos")  # over training, each with `eval_` in front
-NEGLIGIBLE = 0.01  # of the loss of predicting zero: where one step gains less, there is next to nothing to learn
 
 _sample = jax.jit(sample_batch, static_argnames=("data", "batch_size"))
 
@@ -136,15 +134,6 @@ def _descent(steps: int) -> Callable[[float | Array, Batch], Array]:
     return lambda step_size, batch: gd(batch, step_size, steps)
 
 
-def gd_steps(model: StackConfig) -> int:
-    """How many steps of gradient descent a model is compared with: one for each linear layer.
-
-    A softmax layer below linear ones copies; without any linear layer every layer counts.
-    """
-    linear = sum(model.kind(layer) == "linear" for layer in range(model.num_layers))
-    return linear or model.num_layers
-
-
 def find_gd(config: RegressionConfig, eta: float | None = None) -> GradientDescent:
     """The gradient descent a run is compared with, at step `eta` (eta/N in the paper) or the best on other tasks."""
     steps = gd_steps(config.model)
@@ -172,8 +161,13 @@ class EvalSet(NamedTuple):
     context: Context
     gd: GradientDescent
 
+    @property
+    def batch(self) -> Batch:
+        """The evaluation batch."""
+        return self.context.batch
 
-def make_eval_set(config: RegressionConfig) -> EvalSet:
+
+def make_eval_set(config: RegressionConfig, shared: Shared = NO_ARRAYS) -> EvalSet:
     """The evaluation set of a config."""
     return EvalSet(evaluation_context(config), find_gd(config))
 
@@ -183,6 +177,18 @@ def eval_metrics(model: Model, params: Any, eval_set: EvalSet) -> dict[str, floa
     gd = eval_set.gd
     values = compare_with_gd(model, gd.steps, params, np.float32(gd.step_size), eval_set.context.batch)
     return {"eval_loss": float(values["tf_loss"])} | {f"eval_{name}": float(values[name]) for name in LOGGED}
+
+
+@jax.jit
+def _predictions(predictors: dict[str, Partial], batch: Batch) -> dict[str, Array]:
+    return {name: predict(batch) for name, predict in predictors.items()}
+
+
+def predictions(model: Model, params: Any, eval_set: EvalSet) -> dict[str, Array]:
+    """The predictions [B] of the transformer and of gradient descent on the evaluation batch."""
+    predictors = {"tf": Partial(model.predict, params), "gd": eval_set.gd.predict}
+    values = _predictions(predictors, jax.tree.map(np.asarray, eval_set.batch))
+    return {name: values[name] for name in predictors}
 
 
 # --- what one step of gradient descent reaches ---
@@ -205,30 +211,12 @@ def _one_step(config: RegressionConfig) -> dict[str, float]:
     return losses(make_test_batch(config), a)
 
 
-def nothing_to_tell(config: RegressionConfig, summary: Mapping[str, Any]) -> str | None:
-    """Why neither the gain over predicting zero nor the cosine with gradient descent can tell whether a run trained."""
-    step = summary["one_step"]
-    loss, zero_loss, align_cos = (_finite(step[name]) for name in ONE_STEP)
-    share = (zero_loss - loss) / zero_loss if zero_loss else math.nan
-    if not share >= NEGLIGIBLE:
-        return f"one step of gradient descent gains {share:.2g} of the loss of predicting zero on the test tasks"
-    if not align_cos >= ALIGNED:
-        return f"the cosine of the best preconditioned step with gradient descent is {align_cos:.2g} itself"
-    return None
-
-
-def _finite(value: float | None) -> float:
-    """A number; nan in place of none and of an infinite one, which no comparison passes."""
-    return math.nan if value is None or math.isinf(value) else value
-
-
-EXPERIMENT = Experiment(
+TASK = TaskSpec(
     make_model=make_model,
     batches=batches,
     make_eval_set=make_eval_set,
-    eval_batch=lambda eval_set: eval_set.context.batch,
     eval_metrics=eval_metrics,
     batched=batched,
+    predictions=predictions,
     references=references,
-    undefined=nothing_to_tell,
 )

@@ -7,18 +7,20 @@ from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from icl_lab.baselines.mlp_gd import one_step
-from icl_lab.families.experiment import NO_ARRAYS, Experiment, task_key
 from icl_lab.families.sine.config import SineConfig
+from icl_lab.families.task import NO_ARRAYS, EvalSet, TaskSpec, task_key
 from icl_lab.src import sine
 from icl_lab.src.batch import Batch
 from icl_lab.src.losses import half_mse
 from icl_lab.src.model import Model, Params
 from icl_lab.src.prng import Purpose
 from icl_lab.src.sine import read_outs, sample_sines
+from icl_lab.src.statistics import mean_and_error
 from icl_lab.src.train import BatchFn, Shared
 from icl_lab.src.transformer import run_stack
 
@@ -45,6 +47,11 @@ def evaluation_batch(config: SineConfig) -> Batch:
     return batch
 
 
+def make_eval_set(config: SineConfig, shared: Shared = NO_ARRAYS) -> EvalSet:
+    """The evaluation set of a config."""
+    return EvalSet(evaluation_batch(config))
+
+
 def make_test_batch(config: SineConfig) -> Batch:
     """The test tasks: none of them is in the evaluation batch."""
     batch: Batch = _sample(task_key(config, Purpose.TEST_SET), config.data, config.test_tasks)
@@ -57,17 +64,35 @@ def both_read_outs(model: Model, params: Params, batch: Batch) -> tuple[Array, A
     return read_outs(model, params, batch)
 
 
-def eval_metrics(model: Model, params: Any, batch: Batch) -> dict[str, float]:
+def eval_metrics(model: Model, params: Any, eval_set: EvalSet) -> dict[str, float]:
     """Metrics of a record: the loss on the evaluation batch, and that of the initial function."""
-    before, after = both_read_outs(model, params, batch)
-    targets = np.asarray(batch.y_query)
+    before, after = both_read_outs(model, params, eval_set.batch)
+    targets = np.asarray(eval_set.batch.y_query)
     return {"eval_loss": float(half_mse(after, targets)), "eval_initial_loss": float(half_mse(before, targets))}
 
 
-EXPERIMENT = Experiment(
+def predictions(model: Model, params: Any, eval_set: EvalSet) -> dict[str, Array]:
+    """The read-outs [B] before and after the context, on the evaluation batch."""
+    before, after = both_read_outs(model, params, eval_set.batch)
+    return {"before": before, "after": after}
+
+
+def test_metrics(config: SineConfig, model: Model, params: Any, eval_set: EvalSet | None) -> dict[str, Any]:
+    """Losses with standard errors on the test tasks: after the context, before it, and of answering 0."""
+    batch = make_test_batch(config)
+    before, after = both_read_outs(model, params, batch)
+    result: dict[str, Any] = {"tasks": config.test_tasks}
+    for name, predictions in {"loss": after, "initial_loss": before, "zero_loss": jnp.zeros_like(after)}.items():
+        errors = 0.5 * np.asarray(predictions - batch.y_query, np.float64) ** 2
+        result[name], result[f"{name}_se"] = mean_and_error(errors)
+    return result
+
+
+TASK = TaskSpec(
     make_model=make_model,
     batches=batches,
-    make_eval_set=evaluation_batch,
-    eval_batch=lambda batch: batch,
+    make_eval_set=make_eval_set,
     eval_metrics=eval_metrics,
+    predictions=predictions,
+    test_metrics=test_metrics,
 )

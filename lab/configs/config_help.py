@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -68,7 +69,7 @@ def fields(config: ConfigDict, reserved: Sequence[str] = ()) -> Iterator[tuple[s
     """(dotted name, type, value, meaning) of each field of a preset, less those `reserved`."""
     family = named(config.family)
     meanings, resolved = MEANINGS | dict(family.meanings), resolve(config)
-    idle = (*OUTSIDE, "preset", *reserved, *family.without_meaning(resolved))
+    idle = (*OUTSIDE, "preset", *reserved, *_without_meaning(resolved))
     unset, values = _leaves(config.to_dict()), _leaves(fields_of(resolved))
     for name, default in _leaves(fields_of(family.config())).items():
         if name not in idle and name.partition(".")[0] not in idle:
@@ -76,6 +77,13 @@ def fields(config: ConfigDict, reserved: Sequence[str] = ()) -> Iterator[tuple[s
             value = follows if unset[name] is None and follows else values[name]
             kind = TYPES[int if default == math.inf else type(default)]
             yield name, kind, in_words(value), str(meanings.get(name, ""))
+
+
+def _without_meaning(config: Any) -> Iterator[str]:
+    """The fields of which, with the values of the others, only the default is valid: sections name theirs."""
+    for section in dataclasses.fields(config):
+        for name in getattr(getattr(config, section.name), "without_meaning", ()):
+            yield f"{section.name}.{name}"
 
 
 def listing(config: ConfigDict, reserved: Sequence[str] = ()) -> str:

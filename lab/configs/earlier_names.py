@@ -22,7 +22,7 @@ from icl_lab.src.config import DecoderConfig, EmbeddedModel, SineModel, TrainCon
 from icl_lab.src.data_config import LinearData, PoolData
 
 if TYPE_CHECKING:
-    from icl_lab.lab.configs.family import Columns
+    from icl_lab.lab.configs.outputs import Columns
 
 # --- fields of a config: class -> field -> the name it had first, and today's value -> what it was first ---
 

@@ -14,27 +14,25 @@ from icl_lab.lab.configs.registry import family_of_model, models
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.src.checks import ConfigError, UsageError, require
 
-# what the modules of a family are for, and the names of what they hold
-PARTS = (("model and batches", "EXPERIMENT"), ("ending", "ENDING"))
+PARTS = ("task", "outputs")  # modules of a family besides its config; each has its name in capitals
 
 
 def check(family: Family) -> None:
     """`ConfigError` unless a family is one, has all its parts, and takes the name of no model."""
     require(isinstance(family, Family), f"{family!r} is no lab.configs.family.Family")
-    config, name = family.config, family.name
+    config = family.config
     require(
-        RunConfig in getattr(config, "__mro__", ()), f"the config of the family {name} is no lab.configs.run.RunConfig"
+        RunConfig in getattr(config, "__mro__", ()), f"{config!r}, a family's config, is no lab.configs.run.RunConfig"
     )
-    require(config.family == name, f"the config of the family {name} must have the class variable family {name!r}")
+    name = family.name
     require(bool(family.models), f"the family {name} lacks a part: it has no models")
     for model, presets in family.models.items():
         if model in models():
             raise ConfigError(f"the model {model!r} exists already, in the family {family_of_model(model).name}")
         for wanted in PRESETS:
             require(wanted in presets, f"the family {name} lacks a part: its model {model} has no preset {wanted!r}")
-    for (what, held), module in zip(PARTS, family.modules, strict=True):
-        require(bool(module), f"the family {name} lacks a part: it names no module for its {what}")
-        _check_module(name, module, held)
+    for part in PARTS:
+        _check_module(name, family.module(part), part.upper())
 
 
 def _check_module(family: str, module: str, held: str) -> None:

@@ -1,16 +1,17 @@
-"""What a run is known by: the id of its config, and the hashes of arrays that it shares with others."""
+"""What a run is known by: the id of its config, the hashes of arrays that it shares, the runs that it requires."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 from icl_lab.lab.configs.earlier_names import first_fields
-from icl_lab.lab.configs.run import RunConfig, Seeds, seeds_of, with_seeds
+from icl_lab.lab.configs.run import Config, RunConfig, Seeds, seeds_of, with_seeds
 
 if TYPE_CHECKING:
     import numpy as np
@@ -85,3 +86,42 @@ def array_hash(array: np.ndarray) -> str:
     """The hash of an array's type, shape and content."""
     head = json.dumps([array.dtype.str, list(array.shape)]).encode()
     return hashlib.sha256(head + array.tobytes()).hexdigest()[:DIGITS]
+
+
+# --- what a run depends on besides its fields ---
+
+
+def with_dependencies(config: Config) -> Config:
+    """The config with the hashes of the arrays it shares with others and the ids of the runs that it requires."""
+    shared = shared_hashes(config, config.shared_arrays())
+    requires = tuple(config_id(required) for required in required_of(config))
+    same = (shared, requires) == (config.shared, config.requires)
+    return config if same else replace(config, shared=shared, requires=requires)
+
+
+def shared_hashes(config: RunConfig, shared: Mapping[str, np.ndarray]) -> tuple[str, ...]:
+    """NAME:HASH of each shared array of a config, equal on all machines: of its `hashed_as` array, else of itself."""
+    arrays = {**shared, **config.hashed_as()}
+    return tuple(f"{name}:{array_hash(array)}" for name, array in sorted(arrays.items()))
+
+
+def depends_on_nothing(config: RunConfig) -> bool:
+    """Whether configs of this family share no arrays and require no runs, whatever their fields."""
+    kind = type(config)
+    return kind.shared_arrays is RunConfig.shared_arrays and kind.required_runs is RunConfig.required_runs
+
+
+def required_of(config: RunConfig) -> list[RunConfig]:
+    """The configs of the runs that a run builds on."""
+    return [with_dependencies(required) for required in config.required_runs()]
+
+
+def generation(config: RunConfig) -> int:
+    """How many runs stand in a row before this one can begin."""
+    return max((1 + generation(required) for required in required_of(config)), default=0)
+
+
+def root(config: RunConfig) -> RunConfig:
+    """The first run in the chain that a run builds on; the run itself if it requires none."""
+    required = required_of(config)
+    return root(required[0]) if required else config

@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 
 from ml_collections import ConfigDict
 
-from icl_lab.lab.configs.dependencies import with_dependencies
 from icl_lab.lab.configs.earlier_names import TRUTH, renamed, todays_value
 from icl_lab.lab.configs.family import AUTO
+from icl_lab.lab.configs.identity import with_dependencies
 from icl_lab.lab.configs.keys import OUTSIDE, find_key, leaves
 from icl_lab.lab.configs.registry import family_of_model, named
 from icl_lab.lab.configs.run import RunConfig, fields_of, made_of
@@ -100,7 +100,7 @@ def completed(config: Values) -> RunConfig:
     """The same before it knows of runs and arrays."""
     values: dict[str, Any] = config.to_dict() if isinstance(config, ConfigDict) else dict(config)
     family = named(values.pop("family"))
-    resolved: RunConfig = made_of(family.complete(values), family.config)
+    resolved: RunConfig = made_of(family.config.complete(values), family.config)
     return resolved
 
 

@@ -6,15 +6,20 @@ Other modules look families up here and never name one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from importlib import import_module
+from typing import Any, TypeVar
 
 from icl_lab.lab.configs.earlier_names import todays_fields
 from icl_lab.lab.configs.family import Family
+from icl_lab.lab.configs.outputs import Outputs
 from icl_lab.lab.configs.run import SCHEMA_VERSION, TAGS, RunConfig, made_of
+from icl_lab.lab.plugin_files import imported_module
 from icl_lab.src.checks import ConfigError, require
 from icl_lab.src.registries import FAMILIES
 from icl_lab.src.registry import Deferred, why_not_loaded
 from icl_lab.src.words import did_you_mean
+
+Part = TypeVar("Part")
 
 for _name in ("regression", "layerwise", "sine", "diversity", "autoencoder", "languages"):
     FAMILIES.build_in(_name, Deferred(f"icl_lab.families.{_name}.config", "FAMILY"))
@@ -45,6 +50,21 @@ def named(name: str) -> Family:
         raise ConfigError(f"unknown family {name!r}; known are {', '.join(FAMILIES)}, and --plugin FILE brings others")
     family: Family = FAMILIES[name]
     return family
+
+
+def outputs_of(family: Family) -> Outputs:
+    """What the runs of a family leave; `ConfigError` if its folder does not say."""
+    return part(family, "outputs", Outputs)
+
+
+def part(family: Family, name: str, kind: type[Part]) -> Part:
+    """A part of a family: NAME in capitals, of the module of that name; `ConfigError` if it is not there."""
+    module, plugin = family.module(name), FAMILIES.plugin(family.name)
+    held = getattr(import_module(module) if plugin is None else imported_module(plugin, module), name.upper(), None)
+    if not isinstance(held, kind):
+        is_none = f"{module} has no {name.upper()}, a {kind.__module__}.{kind.__name__}"
+        raise ConfigError(f"the family {family.name} lacks a part: {is_none}")
+    return held
 
 
 def is_of_schema_1(values: Mapping[str, Any]) -> bool:

@@ -6,15 +6,18 @@ import dataclasses
 import math
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
 from icl_lab.lab.flag_types import whole_value
 from icl_lab.src.checks import ConfigError, require, sizes
 from icl_lab.src.config import TrainConfig
 from icl_lab.src.registries import FAMILIES, FIELDS
 from icl_lab.src.registry import LOADED, Registry
+
+if TYPE_CHECKING:
+    import numpy as np
 
 SCHEMA_VERSION = 2  # of configs as they are written, and of the files in a run directory
 MOST_RECORDS = 2**23  # of the metrics, as the longest training has at the default eval_every, and twice as many
@@ -84,6 +87,44 @@ class RunConfig:
         last, count = self.training.steps, self.log_records
         spaced = [round(last ** (index / max(count - 1, 1))) for index in range(count)]
         return sorted({0, *range(0, last, self.eval_every), *spaced, last})
+
+    # --- what families say of their configs ---
+
+    @classmethod
+    def complete(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """The values of the fields, of which those that follow others (`Family.follows`) are None until now."""
+        return values
+
+    def batch_shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """The shapes of the evaluation batch, by field."""
+        raise NotImplementedError(f"the config of the family {self.family} lacks batch_shapes")
+
+    def canonical(self) -> Self:
+        """The config that represents all equivalent configs; it does not read seeds."""
+        return self
+
+    def run_words(self) -> list[str]:
+        """The words that distinguish a run of a sweep, without seeds."""
+        return []
+
+    def task_seconds(self) -> float:
+        """What a step of one task costs, roughly."""
+        return 1e-6
+
+    def shared_arrays(self) -> Mapping[str, np.ndarray]:
+        """Arrays that all runs of a pack have in common, by name."""
+        return {}
+
+    def hashed_as(self) -> Mapping[str, np.ndarray]:
+        """Of shared arrays whose last digits differ between processors, by name, the exact arrays they come from.
+
+        These are hashed instead.
+        """
+        return {}
+
+    def required_runs(self) -> Sequence[RunConfig]:
+        """The configs of the runs that a run builds on."""
+        return ()
 
 
 def check_seed(name: str, value: Any) -> None:

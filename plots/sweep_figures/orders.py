@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from icl_lab.lab.configs.registry import named
+from icl_lab.lab.configs.registry import named, outputs_of
 from icl_lab.plots import style
 from icl_lab.plots.sweep_figures import grouping, panels
 from icl_lab.plots.sweep_figures.grouping import ordered
@@ -95,7 +95,7 @@ def _of_untrained(trained: Sequence[Series], untrained: Sequence[Series]) -> str
         return ""
     left = [_number(one, point.x) for one, line in zip(trained, untrained, strict=True) for point in line.points]
     counts = " to ".join(str(n) for n in dict.fromkeys((min(left), max(left))))
-    aligned, gain = (criterion.threshold for criterion in named("regression").criteria)
+    aligned, gain = (criterion.threshold for criterion in outputs_of(named("regression")).criteria)
     criterion = f"cosine with GD below {aligned:g}, gain below {gain:g} of one step's, or no verdict"
     return f"hollow: seeds {UNTRAINED} ({criterion}), in no mean; there n = {counts}"
 

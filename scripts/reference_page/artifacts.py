@@ -9,7 +9,7 @@ from pathlib import Path
 
 from icl_lab.lab.configs import columns
 from icl_lab.lab.configs.family import Family
-from icl_lab.lab.configs.registry import named
+from icl_lab.lab.configs.registry import named, outputs_of
 from icl_lab.scripts.reference_page import files
 from icl_lab.scripts.reference_page.markdown import code, codes, of_family, table
 from icl_lab.src.registries import FAMILIES
@@ -40,14 +40,14 @@ def column_section() -> str:
 
 def columns_of(family: Family) -> list[str]:
     """The names of a family's columns, in their order."""
-    groups = family.columns
+    groups = outputs_of(family).columns
     names = ("exp", "model", *groups.asked, "seed", *groups.first, "status", *groups.settings, *groups.measured)
     return [*names, "results_version", "runs_dir", "bitwise"]
 
 
 def meaning_of(family: Family, column: str) -> str:
     """The meaning of a column; `KeyError` for one that has none."""
-    known = {**family.columns.meanings, **columns.MEANINGS}
+    known = {**outputs_of(family).columns.meanings, **columns.MEANINGS}
     meaning = next((text for pattern, text in known.items() if fnmatchcase(column, pattern)), None)
     if meaning is None:
         raise KeyError(f"the column {column!r} of the family {family.name} has no meaning in its table")

@@ -100,10 +100,10 @@ def opponent(negatives: str, name: str, what: str) -> Measure:
 @lru_cache(maxsize=64)
 def _table(negatives: str, pool_seed: int) -> dict[str, float]:
     """Losses and accuracies of opponents on unseen strings: whitened one-hot PCA-16, N = 10."""
-    from icl_lab.analysis.measures.test_set import mean_and_error
     from icl_lab.families.languages.baselines import fitted_opponents
     from icl_lab.families.languages.task import codes_of, half_mean_square, make_test_sets, predictions_of, rights
     from icl_lab.lab.configs.presets import preset, resolve, set_values
+    from icl_lab.src.statistics import mean_and_error
 
     wanted = preset("languages")
     set_values(wanted, {"negatives": negatives, "pool_seed": pool_seed, "test_tasks": TABLE_TASKS})

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from icl_lab.families.regression.config import ALIGNED, GAIN
+from icl_lab.families.regression.outputs import ALIGNED, GAIN
 from icl_lab.store.readers import read_json
 from icl_lab.studies.contrast import by_name, change_of, results
 from icl_lab.studies.findings import WrittenFinding, image, numbered, value

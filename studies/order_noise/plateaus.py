@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from icl_lab.families.regression.config import ALIGNED
+from icl_lab.families.regression.outputs import ALIGNED
 from icl_lab.lab.configs.columns import has_trained
 from icl_lab.src import intervals, statistics
 from icl_lab.studies.contrast import by_name, context_of, results

@@ -19,7 +19,7 @@ from icl_lab.analysis.measures.weights import products, rescale
 from icl_lab.baselines import step_sizes
 from icl_lab.baselines.construction import gd_params
 from icl_lab.baselines.gradient_descent import Predictor
-from icl_lab.families.regression.task import gd_steps
+from icl_lab.families.regression.config import gd_steps
 from icl_lab.src.data_config import DataConfig
 from icl_lab.store.rundir import read_metrics
 from icl_lab.studies import algorithm_distances as distances

@@ -11,7 +11,8 @@ import pytest
 from icl_lab.analysis.measures import detectors as detectors_of
 from icl_lab.analysis.measures.detectors import DETECTORS, clean_posterior, detectors, minus_gd_error
 from icl_lab.analysis.measures.separation import matched_auroc, separation
-from icl_lab.families.regression.config import FAMILY, RegressionConfig
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.regression.outputs import OUTPUTS
 from icl_lab.families.regression.task import clean_twin, evaluation_context
 from icl_lab.plots import style
 from icl_lab.plots.attention_stats import draw_attention_stats
@@ -157,7 +158,7 @@ def _uniform(key: Any, input_range: float, shape: tuple[int, ...]) -> Any:
 def test_a_tables_columns_are_empty_where_the_file_is_of_an_earlier_version() -> None:
     found = {"detectors": {name: {"auroc": 0.7} for name in DETECTORS}}
     for name in DETECTORS:
-        column = FAMILY.columns.measured[f"{name}_auroc"]
+        column = OUTPUTS.columns.measured[f"{name}_auroc"]
         assert column({"separation": found}) == 0.7
         assert column({"separation": {"gd": {}}}) is None
 

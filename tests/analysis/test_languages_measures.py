@@ -27,9 +27,9 @@ from icl_lab.families.languages.config import LanguagesConfig
 from icl_lab.families.languages.pools import pools_of
 from icl_lab.families.languages.task import TaskSet, make_model
 from icl_lab.families.languages.tasks import Drawn
+from icl_lab.families.summary import shown
 from icl_lab.lab.configs.presets import preset, resolve, set_values
 from icl_lab.runners.languages import summary_lines
-from icl_lab.runners.summary import shown
 from icl_lab.src.batch import Batch
 from tests import reference
 

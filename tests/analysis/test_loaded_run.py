@@ -12,10 +12,10 @@ from icl_lab import analysis, store
 from icl_lab.analysis.compared_run import ComparedRun, load_compared
 from icl_lab.analysis.loaded_run import LoadedRun, load_run
 from icl_lab.families.diversity import task as diversity
-from icl_lab.families.experiment import model_of
 from icl_lab.families.layerwise import task as layerwise
 from icl_lab.families.regression import task as regression
 from icl_lab.families.sine import task as sine
+from icl_lab.families.task import model_of
 from icl_lab.store import StoreError, layout
 from icl_lab.store.atomic import write_safetensors
 from icl_lab.store.readers import read_safetensors

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from scipy.spatial import distance
 from scipy.stats import sem
 
-from icl_lab.analysis.measures.test_set import mean_and_error, ratio_and_error
 from icl_lab.baselines.comparison import compare, cosine, sensitivity
 from icl_lab.baselines.gradient_descent import gd
-from icl_lab.families.regression.config import RegressionConfig
-from icl_lab.families.regression.task import GradientDescent, find_gd, gd_steps, step_size_batch
+from icl_lab.families.regression.config import RegressionConfig, gd_steps
+from icl_lab.families.regression.task import GradientDescent, find_gd, step_size_batch
 from icl_lab.src.batch import Batch
 from icl_lab.src.config import ModelConfig
 from icl_lab.src.data_config import DataConfig
+from icl_lab.src.statistics import mean_and_error, ratio_and_error
 from tests import reference
 
 

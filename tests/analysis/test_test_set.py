@@ -13,7 +13,7 @@ from icl_lab.baselines.construction import gd_params
 from icl_lab.baselines.gd_plus_plus import fit_gd_plus_plus
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.regression.task import GradientDescent, make_model, make_test_batch
-from icl_lab.runners.summary import row
+from icl_lab.families.summary import row
 from icl_lab.src.config import ModelConfig
 from icl_lab.src.data_config import DataConfig
 from icl_lab.src.inputs import uniform

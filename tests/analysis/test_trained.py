@@ -13,14 +13,16 @@ from icl_lab.analysis.measures.layerwise import verdict
 from icl_lab.analysis.trained import in_words, of_run, with_verdict
 from icl_lab.baselines import preconditioned
 from icl_lab.baselines.gradient_descent import fit_step_size
-from icl_lab.families.diversity.config import IN_CONTEXT, DiversityConfig
+from icl_lab.families.diversity.config import DiversityConfig
+from icl_lab.families.diversity.outputs import IN_CONTEXT
 from icl_lab.families.diversity.task import EvalSet, measured, pool_of, pool_sequences, references
 from icl_lab.families.layerwise.config import UNTRAINED, LayerwiseConfig
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.regression.task import position_steps_batch
-from icl_lab.families.sine.config import SINE_LEFT
+from icl_lab.families.sine.outputs import SINE_LEFT
 from icl_lab.lab.configs.columns import has_trained
 from icl_lab.lab.configs.presets import preset, resolve, set_values
+from icl_lab.lab.configs.registry import outputs_of
 from icl_lab.src.checks import ConfigError
 from icl_lab.src.config import ContextConfig
 from icl_lab.src.data_config import DataConfig, SineData
@@ -81,7 +83,7 @@ def test_the_threshold_itself_is_reached(family: str, summary: dict[str, Any], v
 
 
 def test_every_family_has_a_criterion() -> None:
-    assert all(family.criteria for family in FAMILIES.values())
+    assert all(outputs_of(family).criteria for family in FAMILIES.values())
 
 
 def test_the_line_of_a_summary() -> None:

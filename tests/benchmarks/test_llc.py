@@ -8,7 +8,7 @@ from icl_lab.benchmarks import table
 from icl_lab.benchmarks.cases import LLC, decoder
 from icl_lab.benchmarks.llc import MEASURED, against, draw_variance
 from icl_lab.benchmarks.torch_sgld import Chain, Tasks, losses
-from icl_lab.families.experiment import model_of
+from icl_lab.families.task import model_of
 from icl_lab.src.prng import key
 from icl_lab.src.sequences import sample_sequences, tokenise
 from icl_lab.store.params import flattened

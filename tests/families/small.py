@@ -24,7 +24,7 @@ from pathlib import Path
 import jax
 from icl_lab.lab import plugins
 plugins.load(sys.argv[3])
-from icl_lab.lab.configs.dependencies import with_dependencies
+from icl_lab.lab.configs.identity import with_dependencies
 from icl_lab.runners.loop import Pack, Run, run_pack
 from icl_lab.runners.static_shape import with_values
 from icl_lab.store import rundir

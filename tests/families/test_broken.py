@@ -15,7 +15,7 @@ from tests.families.small import LOGISTIC, RUN, SIZES
 from tests.runners.tiny import Workshop
 
 MODELS = "models=MODELS,"
-EXPERIMENT = "EXPERIMENT = Experiment("
+OUTPUTS = "OUTPUTS = Outputs("
 CLASS = 'family: ClassVar[str] = "mine"'
 REGISTERED = "__init__.py, line 7: "
 
@@ -35,48 +35,30 @@ BROKEN = {
         f"{REGISTERED}the preset 'default' of mine: unknown config key 'init_scales' of the family mine, did you mean",
     ),
     "a preset's value": ("config.py", '"lr": 3e-3', '"lr": -1.0', f"{REGISTERED}lr is -1.0; it must be above 0"),
-    "no module": (
-        "config.py",
-        '"mine.experiment"',
-        '""',
-        f"{REGISTERED}the family mine lacks a part: it names no module for its model and batches",
+    "no TASK": (
+        "task.py",
+        "TASK = TaskSpec(",
+        "TRIAL = TaskSpec(",
+        f"{REGISTERED}the family mine lacks a part: mine.task has no TASK",
     ),
-    "a module that is not there": (
-        "config.py",
-        '"mine.ending"',
-        '"mine.endings"',
-        f"{REGISTERED}the family mine lacks a part: there is no module mine.endings",
+    "no OUTPUTS": (
+        "outputs.py",
+        OUTPUTS,
+        "OUT = Outputs(",
+        f"{REGISTERED}the family mine lacks a part: mine.outputs has no OUTPUTS",
     ),
-    "a folder that is not there": (
-        "config.py",
-        '"mine.ending"',
-        '"nowhere.ending"',
-        f"{REGISTERED}the family mine lacks a part: there is no module nowhere.ending",
-    ),
-    "no EXPERIMENT": (
-        "experiment.py",
-        EXPERIMENT,
-        "TRIAL = Experiment(",
-        f"{REGISTERED}the family mine lacks a part: mine.experiment has no EXPERIMENT",
-    ),
-    "no ENDING": (
-        "ending.py",
-        "ENDING = Ending(",
-        "END = Ending(",
-        f"{REGISTERED}the family mine lacks a part: mine.ending has no ENDING",
-    ),
-    "a syntax error": ("ending.py", "ENDING = Ending(", "ENDING = = Ending(", "ending.py, line 60: SyntaxError: "),
-    "another tag": (
+    "a syntax error": ("outputs.py", OUTPUTS, "OUTPUTS = = Outputs(", "outputs.py, line 23: SyntaxError: "),
+    "no tag": (
         "config.py",
         CLASS,
-        'family: ClassVar[str] = "yours"',
-        f"{REGISTERED}the config of the family mine must have the class variable family 'mine'",
+        'family: ClassVar[str] = ""',
+        f"{REGISTERED}family '': a name is letters, digits and _, and begins with no digit",
     ),
     "another config": (
         "config.py",
         "config=MineConfig,",
         "config=MineData,",
-        f"{REGISTERED}the config of the family mine is no lab.configs.run.RunConfig",
+        f"{REGISTERED}<class 'mine.config.MineData'>, a family's config, is no lab.configs.run.RunConfig",
     ),
     "no family": (
         "__init__.py",
@@ -123,15 +105,22 @@ def test_a_broken_family_is_one_sentence_when_it_is_loaded(case: str, tmp_path: 
     assert plugins.load(family(tmp_path / "whole" / "mine")).FAMILY.name == "mine"  # so it was that change
 
 
+@pytest.mark.parametrize("part", ["task", "outputs"])
+def test_a_module_that_is_not_there_is_named(part: str, tmp_path: Path, fresh: None) -> None:
+    folder = family(tmp_path / "mine")
+    (folder / f"{part}.py").unlink()
+    with pytest.raises(
+        plugins.PluginError, match=f"line 7: the family mine lacks a part: there is no module mine.{part}$"
+    ):
+        plugins.load(folder)
+
+
 def test_a_family_takes_no_name_that_is_there(tmp_path: Path, fresh: None) -> None:
-    changes = ("config.py", CLASS, CLASS.replace("mine", "sine")), ("config.py", 'name="mine",', 'name="sine",')
+    changes = (("config.py", CLASS, CLASS.replace("mine", "sine")),)
     with pytest.raises(plugins.PluginError, match="line 7: family 'sine' is built in and cannot be replaced"):
         plugins.load(family(tmp_path / "mine", *changes))
     plugins.load(family(tmp_path / "other" / "mine"))
-    taken = [
-        (name, before.replace("mine", "yours"), after)
-        for name, before, after in (("config.py", CLASS, CLASS), ("config.py", 'name="mine",', 'name="mine",'))
-    ]
+    taken = [(name, before.replace("mine", "yours"), after) for name, before, after in (("config.py", CLASS, CLASS),)]
     with pytest.raises(plugins.PluginError, match="line 7: family 'mine' is registered already, by the plugin mine"):
         plugins.load(family(tmp_path / "yours", *taken))
     assert "yours" not in LOADED
@@ -147,10 +136,10 @@ def test_two_families_of_one_model_do_not_go_together(tmp_path: Path, fresh: Non
 def test_a_family_is_found_broken_without_jax(tmp_path: Path, workshop: Workshop) -> None:
     (tmp_path / "light.py").write_text("import sys\nsys.modules['jax'] = None\n")
     light = ["--plugin", tmp_path / "light.py"]
-    broken = family(tmp_path / "mine", ("ending.py", "ENDING = Ending(", "END = Ending("))
+    broken = family(tmp_path / "mine", ("outputs.py", OUTPUTS, "OUT = Outputs("))
     done = workshop.run(RUN, "mine", *light, "--plugin", broken, "--help")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.endswith("the family mine lacks a part: mine.ending has no ENDING\n")
+    assert done.stderr.endswith("the family mine lacks a part: mine.outputs has no OUTPUTS\n")
     done = workshop.run(RUN, "logistic", *light, "--plugin", LOGISTIC, "--help")
     assert (done.returncode, "--weight_scale" in done.stdout) == (0, True), done.stderr
     done = workshop.run(RUN, "logistic", *light, "--plugin", LOGISTIC, "--config.help")
@@ -167,13 +156,13 @@ def test_modules_that_fail_end_a_command_before_a_finished_run_is_lost(
     """They are imported late, and told of as the rest of the plugin is; even --overwrite clears nothing before."""
     words = [command, "mine", *SIZES, "--out", tmp_path / ("run" if command == RUN else "out.csv")]
     words += [] if command == RUN else ["--runs_dir", tmp_path / "runs", "--executor", "serial"]
-    fails = 'ENDING = 1 / (not __import__("os").environ.get("BROKEN")) and Ending(finish, summary_lines)'
-    folder = family(tmp_path / "mine", ("ending.py", "ENDING = Ending(finish, summary_lines)", fails))
+    fails = 'OUTPUTS = 1 / (not __import__("os").environ.get("BROKEN")) and Outputs('
+    folder = family(tmp_path / "mine", ("outputs.py", OUTPUTS, fails))
     done = workshop.run(*words, "--plugin", folder)
     assert done.returncode == 0, done.stderr
     before = snapshot(tmp_path)
     done = workshop.run(*words, "--plugin", folder, "--overwrite", BROKEN="1")
-    sentence = f"error: plugin {folder}/ending.py, line 60: ZeroDivisionError: division by zero\n"
+    sentence = f"error: plugin {folder}/outputs.py, line 23: ZeroDivisionError: division by zero\n"
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == sentence
     assert snapshot(tmp_path) == before
@@ -182,15 +171,15 @@ def test_modules_that_fail_end_a_command_before_a_finished_run_is_lost(
 def test_modules_that_hold_something_else_are_refused_before_anything_begins(
     tmp_path: Path, workshop: Workshop
 ) -> None:
-    folder = family(tmp_path / "mine", ("ending.py", "ENDING = Ending(finish, summary_lines)", "ENDING = 3"))
+    folder = family(tmp_path / "mine", ("outputs.py", OUTPUTS, "OUTPUTS = dict("))
     done = workshop.run(RUN, "mine", *SIZES, "--plugin", folder, "--out", tmp_path / "run")
-    sentence = "error: the family mine lacks a part: mine.ending has no ENDING, a runners.finish.Ending"
+    sentence = "error: the family mine lacks a part: mine.outputs has no OUTPUTS, a icl_lab.lab.configs.outputs.Outputs"
     assert (done.returncode, done.stdout, done.stderr.splitlines()[-1]) == (2, "", sentence)
     assert not (tmp_path / "run" / layout.CONFIG).exists()
 
 
 def test_what_is_drawn_and_not_recorded_is_said_at_the_first_record(tmp_path: Path, workshop: Workshop) -> None:
-    folder = family(tmp_path / "mine", ("experiment.py", ', "eval_constant_loss": LOG_2}', "}"))
+    folder = family(tmp_path / "mine", ("task.py", '        "eval_constant_loss": LOG_2,\n', ""))
     done = workshop.run(RUN, "mine", *SIZES, "--plugin", folder, "--out", tmp_path / "run")
     assert (done.returncode, done.stderr.splitlines()[-1]) == (
         2,

@@ -13,7 +13,6 @@ from icl_lab.baselines.construction import gd_params
 from icl_lab.baselines.gradient_descent import gd
 from icl_lab.families.autoencoder import task as autoencoder
 from icl_lab.families.autoencoder.config import autoencoder_of
-from icl_lab.families.experiment import shared_of
 from icl_lab.families.languages.automata import accepts
 from icl_lab.families.languages.baselines import fitted_opponents
 from icl_lab.families.languages.coded import coded_pools
@@ -26,13 +25,13 @@ from icl_lab.families.languages.task import (
     codes_of,
     eval_metrics,
     frozen,
+    make_eval_set,
     make_model,
     make_test_sets,
-    with_shared,
 )
 from icl_lab.families.languages.tasks import coded, draw
-from icl_lab.lab.configs.dependencies import with_dependencies
-from icl_lab.lab.configs.identity import config_id
+from icl_lab.families.task import shared_of
+from icl_lab.lab.configs.identity import config_id, with_dependencies
 from icl_lab.lab.configs.presets import preset, resolve, set_values
 from icl_lab.src.batch import Batch
 from icl_lab.src.model import Model
@@ -196,7 +195,7 @@ def constructed(config: LanguagesConfig, predict: Any) -> Model:
 @pytest.mark.slow
 def test_records_put_gradient_descent_at_0_of_the_way_and_the_optimum_at_1() -> None:
     config = config_of()
-    eval_set = with_shared(None, config, {})
+    eval_set = make_eval_set(config, {})
     opponents = fitted_opponents(config, codes_of(config, {}).train)
     for name, way in (("gd", 0.0), ("optimum", 1.0)):
         values = eval_metrics(constructed(config, opponents.predictors[name]), {}, eval_set)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from icl_lab import analysis, store
-from icl_lab.families.experiment import experiment_of
+from icl_lab.families.task import training_set
 from icl_lab.lab.configs.identity import config_id
 from icl_lab.plots import style, training
 from icl_lab.src.registry import LOADED
@@ -76,11 +76,11 @@ def test_it_trains_and_its_numbers_are_those_of_a_forward_pass_by_hand(run: Path
 
 def test_labels_are_drawn_with_the_probability_that_their_task_gives_them(both: None, run: Path) -> None:
     """The mean of y - sigmoid(w.x), over 8192 labels, within four standard errors, in every third of sigmoid(w.x)."""
-    from logistic import experiment
+    from logistic import task
 
     config, *_ = store.load(run)
     wide = type(config)(data=config.data, eval_tasks=8192)
-    batch = experiment.evaluation_batch(wide)
+    batch = task.TASK.make_eval_set(wide, {}).batch
     p = 1 / (1 + np.exp(-(np.asarray(batch.x_query, float) * np.asarray(batch.w)).sum(1)))
     y = np.asarray(batch.y_query)
     assert set(np.unique(y)) == {0, 1}
@@ -166,7 +166,7 @@ def test_a_finite_training_set_is_the_one_that_every_step_sees(workshop: Worksho
     done = workshop.run(RUN, *words, *PLUGIN, "--out", tmp_path / "run")
     assert done.returncode == 0, done.stderr
     loaded, records = analysis.load_run(tmp_path / "run"), rundir.read_metrics(tmp_path / "run")
-    everything = experiment_of(loaded.config).training_set(loaded.config)
+    everything = training_set(loaded.config)
     assert np.shape(everything.y) == (16, 20)
     for (_, then), record in zip(loaded.checkpoints(), records[1:], strict=False):
         assert record["train_loss"] == pytest.approx(losses_of(then.params, everything).mean(), rel=1e-5)

@@ -4,7 +4,6 @@ import jax
 import numpy as np
 import pytest
 
-from icl_lab.families.experiment import task_key
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.regression.task import (
     batched,
@@ -14,6 +13,7 @@ from icl_lab.families.regression.task import (
     make_test_batch,
     step_size_batch,
 )
+from icl_lab.families.task import task_key
 from icl_lab.src.config import ContextConfig, TrainConfig
 from icl_lab.src.data_config import DataConfig
 from icl_lab.src.prng import Purpose, key

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from icl_lab.analysis.trained import with_verdict
+from icl_lab.families.autoencoder import task
 from icl_lab.families.autoencoder.config import AutoencoderConfig
-from icl_lab.runners import autoencoder
-from icl_lab.runners.summary import shown
+from icl_lab.families.autoencoder.outputs import summary_lines
+from icl_lab.families.summary import shown
 from icl_lab.src.batch import StringBatch
 from icl_lab.src.model import Model
 
@@ -21,14 +22,16 @@ STRINGS[0, :2], STRINGS[1, :3], STRINGS[2, :1] = [A, B], [A, A, A], [B]  # 6 sym
 
 def measured(monkeypatch: pytest.MonkeyPatch, said: list[int], strings: np.ndarray = STRINGS) -> dict[str, Any]:
     """The test set's numbers of a decoder that says these symbols of every string."""
-    monkeypatch.setattr(autoencoder, "strings_of", lambda *_: StringBatch(jnp.asarray(strings)))
+    monkeypatch.setattr(task, "strings_of", lambda *_: StringBatch(jnp.asarray(strings)))
     row = jnp.eye(3)[jnp.asarray(said)]
     model = Model(
         lambda key: {},
         lambda params, batch: jnp.broadcast_to(row, (len(batch.symbols), *row.shape)),
         lambda params, batch: jnp.zeros(len(batch.symbols)),
     )
-    return autoencoder.on_test_set(AutoencoderConfig(test_tasks=len(strings)), model, {}, PAD)
+    return task.test_metrics(
+        AutoencoderConfig(test_tasks=len(strings)), model, {}, task.EvalSet(StringBatch(jnp.asarray(strings)), PAD)
+    )
 
 
 @pytest.mark.parametrize(
@@ -47,7 +50,7 @@ def test_a_decoder_of_pads_alone_has_not_trained(monkeypatch: pytest.MonkeyPatch
     summary = {"headline": measured(monkeypatch, [PAD] * 20)}
     verdict = with_verdict(AutoencoderConfig(), summary)["trained"]
     assert (verdict["met"], verdict["conditions"][0]["value"]) == (False, 0.0)
-    printed = autoencoder.summary_lines(shown(summary), Path(), AutoencoderConfig())
+    printed = summary_lines(shown(summary), Path(), AutoencoderConfig())
     assert [line.split()[-2] for line in printed if "accuracy" in line] == ["0.0000", "0.9000"]
 
 

@@ -14,8 +14,7 @@ import pytest
 
 from icl_lab import analysis, store
 from icl_lab.families.shared_arrays import shared_with
-from icl_lab.lab.configs.dependencies import with_dependencies
-from icl_lab.lab.configs.identity import config_id
+from icl_lab.lab.configs.identity import config_id, with_dependencies
 from icl_lab.runners.static_shape import static_shape
 from icl_lab.src.checks import ConfigError
 from icl_lab.store import checkpoint, layout, rundir
@@ -108,10 +107,10 @@ def test_its_batch_is_its_own(reader: Path, both: None) -> None:
 def test_targets_follow_a_chain(both: None) -> None:
     """Over many sequences of one chain, the share of each transition is its probability."""
     import jax
-    from tokens import config, experiment
+    from tokens import config, task
 
     long = config.TokensConfig(data=config.ChainData(vocab=3, length=20_000))
-    chains = experiment.sample(jax.random.key(0), long, 1)
+    chains = task.sample(jax.random.key(0), long, 1)
     pairs = Counter(zip(chains.batch.tokens[0].tolist(), chains.batch.targets[0].tolist(), strict=True))
     for state in range(3):
         total = sum(pairs[state, then] for then in range(3))

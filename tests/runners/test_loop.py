@@ -13,7 +13,7 @@ import pytest
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.lab.executors.signals import catch_signals
 from icl_lab.runners import finish, loop
-from icl_lab.runners.finish import DEFAULT_WANTED, Ending, Wanted, preload_packages
+from icl_lab.runners.finish import DEFAULT_OUTPUTS, OutputOptions, preload_packages
 from icl_lab.runners.loop import Run, run_pack
 from icl_lab.runners.pack import GROWTH
 from icl_lab.runners.progress import NullLogger
@@ -71,13 +71,13 @@ def fake_finish(run: Path, *_: Any) -> Iterator[None]:
 def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Run]:
     """Two runs in fresh directories; packs and what ends a run are fakes."""
     monkeypatch.setattr(loop, "Pack", FakePack)
-    monkeypatch.setattr(loop, "finish", fake_finish)
+    monkeypatch.setattr(loop, "finalize", fake_finish)
     monkeypatch.setattr(loop, "preload_packages", lambda: None)
     return [Run(tmp_path / f"seed_{seed}", replace(BASE, data_seed=seed)) for seed in (0, 1)]
 
 
 def train(runs: list[Run], persistence: Persistence = EVERY_CHUNK) -> str:
-    return run_pack(runs, NullLogger(), DEFAULT_WANTED, width=2, persistence=persistence)
+    return run_pack(runs, NullLogger(), DEFAULT_OUTPUTS, width=2, persistence=persistence)
 
 
 def statuses(runs: list[Run]) -> list[str]:
@@ -98,7 +98,7 @@ def test_an_error_in_a_pack_is_nobodys_until_it_is_known_whose_it_is(
             raise ZeroDivisionError
         yield from fake_finish(run, *given)
 
-    monkeypatch.setattr(loop, "finish", failing)
+    monkeypatch.setattr(loop, "finalize", failing)
     with pytest.raises(ZeroDivisionError):
         train(runs)
     assert statuses(runs) == ["done", "running"]
@@ -245,11 +245,11 @@ def test_a_signal_stops_before_what_is_added_to_the_next_run_or_its_training(
 ) -> None:
     """A family adds to runs that are done what is asked for later, as regression does captured attention."""
 
-    def add(run: Path, wanted: Wanted) -> None:
+    def add(run: Path, config: Any, outputs: OutputOptions) -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
     assert train(runs[:1]) == "done"
-    monkeypatch.setattr(loop, "ending_of", lambda config: Ending(fake_finish, lambda *_: [], add))
+    monkeypatch.setattr(loop, "add_asked", add)
     assert (train(runs[:1]), statuses(runs)) == ("done", ["done", "new"])
     assert (train(runs), statuses(runs)) == ("stopped", ["done", "new"])
 

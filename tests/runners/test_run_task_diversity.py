@@ -243,7 +243,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 import jax
-from icl_lab.runners.loop import Run, Wanted, run_pack
+from icl_lab.runners.loop import Run, OutputOptions, run_pack
 from icl_lab.store import rundir
 from icl_lab.runners.progress import NullLogger
 
@@ -259,7 +259,7 @@ def run(name, num_tasks):
     return Run(Path(sys.argv[2]) / f"{name}_{num_tasks}", config)
 
 def train(runs, width):
-    assert run_pack(runs, NullLogger(), Wanted(figures=False), width=width) == "done"
+    assert run_pack(runs, NullLogger(), OutputOptions(figures=False), width=width) == "done"
     print(len(chunks))
 
 train([run("together", 1), run("together", 4), run("together", 0)], 3)

@@ -9,7 +9,7 @@ import pytest
 from icl_lab.analysis.measures.algorithms import ALGORITHMS, TF
 from icl_lab.analysis.measures.comparators import COMPARATORS
 from icl_lab.analysis.measures.test_set import BASELINES
-from icl_lab.lab.configs.registry import FAMILIES
+from icl_lab.lab.configs.registry import FAMILIES, outputs_of
 from icl_lab.src import registries
 from icl_lab.src.checks import ConfigError
 from icl_lab.src.registry import Functions, Registry
@@ -50,7 +50,7 @@ def test_a_table_whose_names_are_open_is_refused_where_it_is_made() -> None:
 def test_no_plugin_takes_a_column(registry: Registry[Any], registered: Add) -> None:
     """Every part of a column's name that could be a name is given to a plugin, unless it is refused."""
     entry = OTHER[registry is registries.TASK_DISTRIBUTIONS]
-    families = [family for family in FAMILIES.values() if family.columns.further(None)]
+    families = [family for family in FAMILIES.values() if outputs_of(family).columns.further(None)]
     assert families
     own = {family.name: columns_of(family) for family in families}
     parts = {part for names in own.values() for name in names for part in parts_of(name)}
@@ -62,12 +62,12 @@ def test_no_plugin_takes_a_column(registry: Registry[Any], registered: Add) -> N
             taken += 1
     assert taken
     for family in families:
-        added = [name for name in family.columns.further(None) if not further_built_in(name, registry)]
+        added = [name for name in outputs_of(family).columns.further(None) if not further_built_in(name, registry)]
         assert sorted({*added} & own[family.name]) == []
 
 
 def columns_of(family: Any) -> set[str]:
-    columns = family.columns
+    columns = outputs_of(family).columns
     return {"exp", "model", "seed", "status", *columns.asked, *columns.first, *columns.settings, *columns.measured}
 
 

@@ -67,7 +67,7 @@ CHOICES = {
 def leaves(family: str) -> list[tuple[str, str, str]]:
     """(family, section, field) of the fields that have another value that is legal."""
     config = named(family).config()
-    values, idle = fields_of(config), named(family).without_meaning(config)
+    values, idle = fields_of(config), [f"model.{name}" for name in getattr(config.model, "without_meaning", ())]
     every = [(s, f) for s, value in values.items() for f in (value if isinstance(value, dict) else [""])]
     return [(family, s, f) for s, f in every if len(CHOICES.get(f or s, "12")) > 1 and f"{s}.{f}" not in idle]
 

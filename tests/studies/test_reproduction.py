@@ -9,8 +9,8 @@ import jax
 import numpy as np
 import pytest
 
-from icl_lab.families.experiment import experiment_of, shared_of, task_key
-from icl_lab.lab.configs.dependencies import required_of
+from icl_lab.families.task import shared_of, task_key, task_of
+from icl_lab.lab.configs.identity import required_of
 from icl_lab.src.data import sample_batch
 from icl_lab.src.prng import Purpose, key
 from icl_lab.store import layout
@@ -36,8 +36,8 @@ def test_every_training_of_the_ledger_is_of_a_model_that_can_be_made(name: str) 
     found = RUNS[name].cells
     assert tuple(dict.fromkeys(cell.config.init_seed for cell in found)) == RUNS[name].seeds
     config = found[0].config
-    experiment, shared = experiment_of(config), shared_of(config)
-    required = [experiment_of(one).make_model(one, shared_of(one)).init(key(0)) for one in required_of(config)]
+    experiment, shared = task_of(config), shared_of(config)
+    required = [task_of(one).make_model(one, shared_of(one)).init(key(0)) for one in required_of(config)]
     shared |= experiment.frozen(config, required) if required else {}  # of networks that are not trained
     assert jax.tree.leaves(jax.eval_shape(experiment.make_model(config, shared).init, key(0)))
     batched = experiment.batched(config)

@@ -15,10 +15,10 @@ from jax import Array, lax
 from jax.flatten_util import ravel_pytree
 
 from icl_lab.analysis.measures.curvature import largest_eigenvalue
-from icl_lab.analysis.measures.test_set import mean_and_error
 from icl_lab.src.checks import require
 from icl_lab.src.model import Batch, Model, Params
 from icl_lab.src.prng import key
+from icl_lab.src.statistics import mean_and_error
 
 
 def check_probes(probes: int) -> None:

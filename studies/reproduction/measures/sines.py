@@ -10,14 +10,16 @@ import numpy as np
 
 from icl_lab.analysis.loaded_run import load_run
 from icl_lab.analysis.measures.compare_sine import compare
-from icl_lab.analysis.measures.sine_functions import functions, measure_test_set
+from icl_lab.analysis.measures.sine_functions import functions
+from icl_lab.families.sine.task import test_metrics
 
 load = lru_cache(maxsize=16)(load_run)
 
 
 def loss(run: Path) -> float:
     """The loss on the test tasks."""
-    return float(measure_test_set(load(run))["loss"])
+    loaded = load(run)
+    return float(test_metrics(loaded.config, loaded.model, loaded.params, None)["loss"])
 
 
 def beside_control(name: str) -> Callable[[Path, Path], float]:

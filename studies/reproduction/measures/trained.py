@@ -22,10 +22,10 @@ from icl_lab.analysis.measures.weights import products
 from icl_lab.baselines.comparison import compare
 from icl_lab.baselines.gd_plus_plus import fit_gd_plus_plus
 from icl_lab.baselines.gradient_descent import Predictor
-from icl_lab.families.experiment import task_key
 from icl_lab.families.layerwise.config import UNTRAINED
-from icl_lab.families.regression.config import RegressionConfig
-from icl_lab.families.regression.task import gd_steps, make_test_batch
+from icl_lab.families.regression.config import RegressionConfig, gd_steps
+from icl_lab.families.regression.task import make_test_batch
+from icl_lab.families.task import task_key
 from icl_lab.src.data import sample_batch
 from icl_lab.src.prng import Purpose
 from icl_lab.studies.algorithm_distances import Measure, compared_run

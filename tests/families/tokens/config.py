@@ -1,15 +1,14 @@
-"""What the family says of itself without JAX: its config, presets, axes, columns, batch and shared array."""
+"""What the family says of itself without JAX: its config, presets, axes, batch and shared array."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
-from icl_lab.lab.configs import columns
-from icl_lab.lab.configs.family import Columns, Curve, Family, Flag, NamedLoss, Panel, Preset
+from icl_lab.lab.configs.family import Family, Flag, Preset
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.src.checks import require, sizes
 
@@ -68,25 +67,35 @@ class TokensConfig(RunConfig):
     data: ChainData = ChainData()
     model: ReaderModel = ReaderModel()
 
+    def batch_shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of the evaluation batch, by field."""
+        return dict.fromkeys(TokenBatch._fields, (self.eval_tasks, self.data.length))
+
+    def run_words(self) -> list[str]:
+        """What distinguishes a run of a sweep."""
+        return [f"length{self.data.length}", f"channels{self.model.channels}", f"base_seed{self.model.base_seed}"]
+
+    def task_seconds(self) -> float:
+        """What a step of one sequence costs."""
+        return 1e-8 * self.data.length**2 * self.model.channels
+
+    def shared_arrays(self) -> Mapping[str, np.ndarray]:
+        """The array that runs have in common."""
+        return {EMBEDDING: embedding(self)}
+
+    def required_runs(self) -> list[TokensConfig]:
+        """The run whose logits a boosted one adds to: of the same settings, but with the base's seed."""
+        model = self.model
+        if not model.boosted:
+            return []
+        base = replace(self, name="reader", model=replace(model, boosted=False, base_seed=0))
+        return [replace(base, data_seed=model.base_seed, init_seed=model.base_seed)]
+
 
 def embedding(config: TokensConfig) -> np.ndarray:
     """The frozen embedding, N(0, 1) [V, C]."""
     shape = (config.data.vocab, config.model.channels)
     return np.random.default_rng(config.model.embedding_seed).standard_normal(shape, np.float32)
-
-
-def shared(config: TokensConfig) -> Mapping[str, np.ndarray]:
-    """The arrays that runs have in common."""
-    return {EMBEDDING: embedding(config)}
-
-
-def required(config: TokensConfig) -> list[TokensConfig]:
-    """The run whose logits a boosted one adds to: of the same settings, but with the base's seed."""
-    model = config.model
-    if not model.boosted:
-        return []
-    base = replace(config, name="reader", model=replace(model, boosted=False, base_seed=0))
-    return [replace(base, data_seed=model.base_seed, init_seed=model.base_seed)]
 
 
 TRAINED = {"lr": 1e-2, "batch_size": 128, "steps": 2000, "grad_clip": 1.0, "eval_tasks": 512, "test_tasks": 2048}
@@ -100,39 +109,9 @@ MODELS = {
     },
 }
 
-
-def batch_shapes(config: TokensConfig) -> dict[str, tuple[int, ...]]:
-    """The shapes of the evaluation batch, by field."""
-    return dict.fromkeys(TokenBatch._fields, (config.eval_tasks, config.data.length))
-
-
-def asked(config: TokensConfig) -> dict[str, Any]:
-    """What tells a point of a sweep from others."""
-    return {"length": config.data.length, "channels": config.model.channels, "base_seed": config.model.base_seed}
-
-
 FAMILY = Family(
-    name="tokens",
     config=TokensConfig,
     models=MODELS,
-    loss_convention="loss: mean over sequences of the cross-entropy of a token, in nats",
-    test_loss=NamedLoss("test_loss", columns.at("headline", "loss")),
-    columns=Columns(
-        {name: lambda config, name=name: asked(config)[name] for name in asked(TokensConfig())},
-        {"test_loss_se": columns.at("headline", "loss_se"), "chain_loss": columns.at("headline", "chain_loss")},
-        {"test_loss": columns.at("headline", "loss")},
-    ),
-    panels=(
-        Panel(
-            "cross-entropy of a token (nats)",
-            (
-                Curve("train_loss", "train batch", "train"),
-                Curve("eval_loss", "model", "model"),
-                Curve("eval_uniform_loss", "log V", "other"),
-            ),
-        ),
-    ),
-    batch_shapes=batch_shapes,
     batch=TokenBatch,
     batch_types={"tokens": "int32", "targets": "int32", "mask": "bool"},
     axes=(
@@ -140,9 +119,4 @@ FAMILY = Family(
         Flag("channels", "model.channels", int, "channels of an embedded token"),
         Flag("base_seed", "model.base_seed", int, "seed of the run that a boosted one adds to"),
     ),
-    run_words=lambda config: [f"{name}{value}" for name, value in asked(config).items()],
-    task_seconds=lambda config: 1e-8 * config.data.length**2 * config.model.channels,
-    shared=shared,
-    required=required,
-    modules=("tokens.experiment", "tokens.ending"),
 )

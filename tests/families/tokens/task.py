@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import haiku as hk
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
-from icl_lab.families.experiment import NO_ARRAYS, Experiment, task_key
+from icl_lab.families.task import NO_ARRAYS, TaskSpec, batches_of, task_key
 from icl_lab.src.losses import cross_entropies
 from icl_lab.src.model import Model, Params
 from icl_lab.src.prng import Purpose, purpose_key
-from icl_lab.src.train import BatchFn, Shared
+from icl_lab.src.statistics import mean_and_error
+from icl_lab.src.train import Shared
 from icl_lab.store.params import flattened, nested
 
 from .config import EMBEDDING, TokenBatch, TokensConfig
@@ -107,19 +108,10 @@ def base_of(shared: Shared) -> Params:
     return found
 
 
-def batches(config: TokensConfig) -> BatchFn:
-    """The batch function of a run's training."""
-
-    def batch_fn(key: Array, step: Array, batched: Mapping[str, Array], shared: Shared) -> TokenBatch:
-        return sample(jax.random.fold_in(key, step), config, config.training.batch_size).batch
-
-    return batch_fn
-
-
 _sample = jax.jit(sample, static_argnums=(1, 2))
 
 
-def make_eval_set(config: TokensConfig) -> EvalSet:
+def make_eval_set(config: TokensConfig, shared: Shared) -> EvalSet:
     """The evaluation set of a config; its batch is also the analysis batch."""
     chains: Chains = _sample(task_key(config, Purpose.EVAL), config, config.eval_tasks)
     return EvalSet(chains.batch, math.log(config.data.vocab))
@@ -142,11 +134,36 @@ def _mean_loss(model: Model, params: Any, batch: TokenBatch) -> Array:
 
 _loss = jax.jit(_mean_loss, static_argnums=0)
 
-EXPERIMENT = Experiment(
+
+@jax.jit
+def _losses_of_the_chain(chains: Chains) -> jax.Array:
+    """The losses of who knows each sequence's chain."""
+    batch = chains.batch
+    rows = jnp.take_along_axis(chains.transitions, batch.tokens[:, :, None], axis=1)
+    return masked_mean(cross_entropies(jnp.log(rows), batch.targets), batch.mask)
+
+
+def predictions(model: Model, params: Any, eval_set: EvalSet) -> dict[str, Array]:
+    """The losses [B] of the evaluation batch."""
+    return {"losses": jax.jit(model.losses)(params, eval_set.batch)}
+
+
+def test_metrics(config: TokensConfig, model: Model, params: Any, eval_set: EvalSet) -> dict[str, Any]:
+    """The loss on the test set, and that of who knows the chains."""
+    chains = make_test_chains(config)
+    losses = {"loss": jax.jit(model.losses)(params, chains.batch), "chain_loss": _losses_of_the_chain(chains)}
+    numbers: dict[str, Any] = {"tasks": config.test_tasks}
+    for name, values in losses.items():
+        numbers[name], numbers[f"{name}_se"] = mean_and_error(np.asarray(values, np.float64))
+    return numbers
+
+
+TASK = TaskSpec(
     make_model=make_model,
-    batches=batches,
+    batches=batches_of(lambda key, config, count: sample(key, config, count).batch),
     make_eval_set=make_eval_set,
-    eval_batch=lambda eval_set: eval_set.batch,
     eval_metrics=eval_metrics,
     frozen=frozen,
+    predictions=predictions,
+    test_metrics=test_metrics,
 )

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from icl_lab.families.autoencoder import task as autoencoder
-from icl_lab.families.experiment import experiment_of, first_batch, model_of, shared_of, task_key, with_parts_as_batches
+from icl_lab.families.task import model_of, shared_of, task_key, task_of, training_set, with_parts_as_batches
 from icl_lab.lab.configs.presets import preset, resolve
 from icl_lab.lab.configs.registry import family_of_model
 from icl_lab.src import decoder, layerwise, sine, transformer
@@ -55,21 +55,21 @@ def test_the_control_is_another_model_than_the_one_it_controls() -> None:
 @pytest.mark.parametrize("family", FIRST)
 def test_batches_have_the_shapes_that_the_family_says_its_evaluation_batch_has(family: str) -> None:
     config = config_of(family)
-    experiment = experiment_of(config)
-    batched, shared = experiment.batched(config), shared_of(config)
-    drawn = jax.eval_shape(lambda: experiment.batches(config)(key(0), np.int32(0), batched, shared))
-    expected = FAMILIES[family].batch_shapes(replace(config, eval_tasks=6))
+    task = task_of(config)
+    batched, shared = task.batched(config), shared_of(config)
+    drawn = jax.eval_shape(lambda: task.batches(config)(key(0), np.int32(0), batched, shared))
+    expected = replace(config, eval_tasks=6).batch_shapes()
     assert {name: part.shape for name, part in drawn._asdict().items()} == dict(expected)
 
 
 def test_what_there_is_to_train_on_is_the_first_batch_of_a_full_batch_run() -> None:
     config = config_of("regression")
-    assert first_batch(config) is None
+    assert training_set(config) is None
     full = replace(config, training=replace(config.training, full_batch=True))
-    experiment, batched = experiment_of(full), experiment_of(full).batched(full)
+    task, batched = task_of(full), task_of(full).batched(full)
     data_key = jax.random.fold_in(key(full.data_seed), int(Purpose.TRAIN))
-    drawn = experiment.batches(full)(data_key, np.int32(0), batched, {})
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), first_batch(full), drawn)
+    drawn = task.batches(full)(data_key, np.int32(0), batched, {})
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), training_set(full), drawn)
 
 
 @pytest.mark.parametrize("family", FIRST)
@@ -77,17 +77,17 @@ def test_a_batch_in_parts_has_the_gradient_of_the_parts_together(family: str) ->
     """The mean over four parts is the gradient on all of their tasks at once."""
     config = config_of(family)
     config = replace(config, training=replace(config.training, batch_size=24, micro_batches=4, full_batch=True))
-    experiment = experiment_of(config)
+    task = task_of(config)
     shared = shared_of(config)
-    model, draw = experiment.make_model(config, shared), experiment.batches(with_parts_as_batches(config))
+    model, draw = task.make_model(config, shared), task.batches(with_parts_as_batches(config))
     weights, key = model.init(jax.random.key(0)), task_key(config, Purpose.TRAIN)
 
     def of_part(own: jax.Array) -> tuple[jax.Array, object]:
-        batch = draw(own, np.int32(0), experiment.batched(config), shared)
+        batch = draw(own, np.int32(0), task.batched(config), shared)
         return jax.value_and_grad(model.loss)(weights, batch)
 
     loss, gradient = jax.jit(lambda: mean_over_parts(of_part, key, 4))()
-    whole = first_batch(config)
+    whole = training_set(config)
     assert whole is not None
     assert {len(leaf) for leaf in jax.tree.leaves(whole)} == {24}
     assert any((leaf[:6] != leaf[6:12]).any() for leaf in jax.tree.leaves(whole))  # each part is drawn anew

@@ -1,0 +1,188 @@
+"""What a run of task diversity leaves: its analyses, the columns of its table, when it has trained, its summary."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from icl_lab.families.diversity.config import DiversityConfig
+from icl_lab.families.summary import LABELS, row
+from icl_lab.lab.configs import columns
+from icl_lab.lab.configs.outputs import Analysis, Columns, Criterion, Curve, NamedLoss, Outputs, Panel, Results, Summary
+from icl_lab.src import loss_conventions
+from icl_lab.src.registries import BAYES_IS_RIDGE, POSTERIOR_MEANS
+
+IN_CONTEXT = 0.5  # of what exact inference gains from the context: see `gain`
+NO_GAIN = 0.05  # of the loss before any pair: a smaller gain is within the noise of that loss
+POOL = "its pool's tasks"
+
+# --- columns of a table; a column keeps the name that its field had first ---
+
+ASKED: dict[str, Callable[[DiversityConfig], Any]] = {
+    "num_tasks": lambda config: config.data.num_tasks,
+    "task_law": lambda config: config.data.task_distribution,
+    "dim": lambda config: config.data.dim,
+    "num_pairs": lambda config: config.data.num_pairs,
+    "noise_std": lambda config: config.data.noise_std,
+    "num_layers": lambda config: config.model.num_layers,
+    "num_heads": lambda config: config.model.num_heads,
+    "embed_size": lambda config: config.model.d_model,
+    "mlp_width": lambda config: config.model.mlp_width,
+    "batch_size": lambda config: config.training.batch_size,
+    "steps": lambda config: config.training.steps,
+    "lr": lambda config: config.training.lr,
+    "weight_decay": lambda config: config.training.weight_decay,
+    "schedule": lambda config: config.training.schedule,
+}
+HEADLINE = tuple(
+    f"{prefix}_{name}"
+    for prefix in ("id", "ood")
+    for name in (
+        *(f"{who}_loss{se}" for who in ("tf", "ridge", "dmmse", "laplace") for se in ("", "_se")),
+        *(f"delta_{who}{se}" for who in ("ridge", "dmmse", "laplace") for se in ("", "_se")),
+        "apart",
+    )
+)
+
+
+def further_means(config: DiversityConfig | None) -> dict[str, Callable[[Results], Any]]:
+    """The columns of the posterior mean of a config's tasks, or of all there are; those of laplace all tables have."""
+    distributions = POSTERIOR_MEANS if config is None else [config.data.task_distribution]
+    further = [name for name in distributions if name in POSTERIOR_MEANS and name != "laplace"]
+    named = [f"{prefix}_{text}" for prefix in ("id", "ood") for text in ("{}_loss", "delta_{}")]
+    names = [f"{text.format(name)}{se}" for text in named for name in further for se in ("", "_se")]
+    return {f"test_{name}": _on_test_set(name) for name in names}
+
+
+def _not_defined(results: Results) -> str | None:
+    headline, before, after = results["headline"], "id_", "_loss_reason"
+    names = [key for key in headline if key.startswith(before) and key.endswith(after)]
+    return "; ".join(f"{key[len(before) : -len(after)]}: {headline[key]}" for key in names) or None
+
+
+def _on_test_set(name: str) -> Callable[[Results], Any]:
+    return lambda results: results["headline"].get(name)
+
+
+MEASURED: dict[str, Callable[[Results], Any]] = {
+    "verdict": _on_test_set("verdict"),
+    "trained": columns.trained,
+    "not_defined": _not_defined,
+    **{f"test_{name}": _on_test_set(name) for name in HEADLINE},
+}
+MEANINGS_OF_COLUMNS = {
+    "*_se": columns.MEANINGS["*_se"],
+    "num_tasks": "tasks in the pool, M; inf: a fresh one for each sequence",
+    "task_law": "distribution of the tasks",
+    "dim": "input dimension, D",
+    "num_pairs": "pairs of a sequence, K",
+    "noise_std": "standard deviation of the labels' noise",
+    "num_heads": "heads of each layer",
+    "embed_size": "channels of a row",
+    "mlp_width": "hidden channels of an MLP",
+    "batch_size": "sequences in a training batch",
+    "lr": "learning rate",
+    "weight_decay": "decoupled weight decay",
+    "schedule": "of the learning rate",
+    "verdict": "dmmse, ridge or between",
+    "test_id_*_loss": "error on tasks of the pool (`tf`: the model): mean squared, noiseless labels, over D",
+    "test_ood_*_loss": "error on fresh tasks (`tf`: the model): mean squared, noiseless labels, over D",
+    "test_id_delta_*": "mean squared difference of predictions from this predictor's on tasks of the pool, over D",
+    "test_ood_delta_*": "mean squared difference of predictions from this predictor's on fresh tasks, over D",
+    "*_apart": "mean squared difference of ridge's predictions from dMMSE's, over D",
+}
+
+
+# --- when it has trained ---
+
+
+def gain(config: DiversityConfig, summary: Summary) -> float | None:
+    """What a model gains from the context, relative to the exact predictor with the smaller gain.
+
+        (l_1 - l) / min_r (l_r1 - l_r)
+
+    l is the id loss over all positions, l_1 that of the first prediction, which has seen no pair, capped at the loss of
+    predicting zero. dMMSE and the model start at the loss of the pool's mean task, ridge at that of zero. So a
+    predictor that ignores the context has gain 0 whatever it knows of the pool: on 1024 sequences of the presets -.1
+    to .1 for the mean of pools of 2 to 1024 tasks, whose loss is .42 to 1 of zero's. dMMSE and ridge have 1 or more
+    (losses .07 and .40 of zero's for M = 2, .35 and .38 for M = 1024), one best step of gradient descent .5 to .8. In a
+    pool of one task there is nothing to infer, dMMSE is the mean task, and the gain is measured from the loss of
+    predicting zero.
+    """
+    gained, possible = gains(config, summary)
+    return gained / possible if possible and not math.isnan(gained) else None
+
+
+def gains(config: DiversityConfig, summary: Summary) -> tuple[float, float | None]:
+    """A model's gain, and the smaller gain of the exact predictors; None where there is no such predictor."""
+    headline, errors = summary["headline"], [_number(error) for error in summary.get("eval_id_errors", [math.nan])]
+    zero, loss = _number(headline["id_zero_loss"]), sum(errors) / len(errors)
+    start = zero if config.data.num_tasks == 1 else min(errors[0], zero)
+    names = {name for name in headline if name.startswith("id_") and name.endswith("_loss")}
+    exact = {name: _number(headline[name]) for name in names - {"id_tf_loss", "id_zero_loss"}}
+    possible = [(start if name == "id_dmmse_loss" else zero) - value for name, value in exact.items()]
+    return start - loss, min((value for value in possible if math.isfinite(value)), default=None)
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)
+
+
+def nothing_to_infer(config: DiversityConfig, summary: Mapping[str, Any]) -> str | None:
+    """Why the gain from the context says nothing, or None."""
+    if "eval_id_errors" not in summary:
+        return "the summary has no errors by position"
+    gain, possible = gains(config, summary)
+    if not math.isfinite(gain):
+        return None  # it has diverged
+    if possible is None:
+        return "there is no exact predictor to compare with"
+    zero = summary["headline"]["id_zero_loss"]
+    if zero is None or not possible > NO_GAIN * zero:
+        return "the exact predictor gains next to nothing from the context"
+    return None
+
+
+# --- the printed summary ---
+
+
+def summary_lines(summary: Mapping[str, Any], run: Path, config: DiversityConfig) -> list[str]:
+    """The losses of the transformer and of its baselines."""
+    numbers, tasks, exact = summary["headline"], config.data.num_tasks, ("dmmse", "ridge", *POSTERIOR_MEANS)
+    ridge = (
+        "ridge (Bayes for fresh tasks)" if config.data.task_distribution in BAYES_IS_RIDGE else "ridge (best linear)"
+    )
+    labels = {name: f"{name} prior's mean" for name in POSTERIOR_MEANS} | LABELS | {"ridge": ridge}
+    lines = [f"{'squared error / D on ' + str(numbers['tasks']) + ' test sequences':<50}    loss   ± s.e."]
+    for prefix, words in (
+        ("id", f"tasks of its pool of {'infinity' if tasks == math.inf else tasks}"),
+        ("ood", "fresh tasks"),
+    ):
+        rows = {f"{prefix}_{name}_loss": labels[name] for name in ("tf", *exact, "zero")}
+        rows |= {f"{prefix}_delta_{name}": f"Delta to {name}" for name in exact}
+        lines += [f"  {words}:", *(row(text, numbers, key, deeper=1) for key, text in rows.items() if key in numbers)]
+    return [*lines, f"verdict: {numbers['verdict']}"]
+
+
+OUTPUTS = Outputs(
+    loss_convention=loss_conventions.LOSS_AND_MSE,
+    test_loss=NamedLoss("test_id_loss", columns.at("headline", "id_tf_loss")),
+    columns=Columns(ASKED, MEASURED, further=further_means, meanings=MEANINGS_OF_COLUMNS),
+    panels=(
+        Panel(
+            "loss (half MSE, noise included)",
+            (Curve("train_loss", "train batch", "train"), Curve("eval_loss", POOL, "model")),
+        ),
+        Panel(
+            "squared error / D (no noise)",
+            (Curve("eval_id_loss", POOL, "model"), Curve("eval_ood_loss", "fresh tasks", "other")),
+        ),
+    ),
+    summary=summary_lines,
+    analyses=(Analysis("latent_batch"), Analysis("task_diversity", ("headline",))),
+    commands=("task_diversity",),
+    criteria=(Criterion("gain from the context over that of the exact predictor", gain, IN_CONTEXT, at_least=True),),
+    undefined=nothing_to_infer,
+)

@@ -1,0 +1,44 @@
+"""Lines of a finished run's summary: losses on the test set, with their standard errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from icl_lab.src.words import printable
+
+LABELS = {
+    "tf": "trained transformer",
+    "gd": "gradient descent, {steps} step{s}",
+    "gd_plus_plus": "GD++, {steps} step{s}, fitted rates",
+    "ridge": "ridge (Bayes on clean data)",
+    "dmmse": "dMMSE (Bayes for its pool)",
+    "laplace": "Laplace prior's mean (sampled)",
+    "mixture": "mixture prior's mean (exact)",
+    "sparse": "sparse prior's mean (exact)",
+    "zero": "zero",
+}
+
+
+def header(numbers: Mapping[str, Any], loss: str = "half MSE") -> str:
+    """The header of a table of losses on the test set."""
+    return f"{f'loss ({loss}) on ' + str(numbers['tasks']) + ' test tasks':<50}    loss   ± s.e."
+
+
+def shown(value: Any) -> Any:
+    """JSON values for the terminal: NaN for null, and text without control characters."""
+    if isinstance(value, dict):
+        return {printable(name): shown(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [shown(item) for item in value]
+    if isinstance(value, str):
+        return printable(value)
+    return float("nan") if value is None else value
+
+
+def row(label: str, numbers: Mapping[str, Any], key: str, digits: int = 4, deeper: int = 0) -> str:
+    """A row of a table: a number with its standard error, or the reason why it is not defined."""
+    indented = f"{'  ' * (1 + deeper) + label:<50}"
+    if f"{key}_reason" in numbers:
+        return f"{indented}not defined: {numbers[f'{key}_reason']}"
+    return f"{indented}{numbers[key]:8.{digits}f}   {numbers[f'{key}_se']:.{digits}f}"

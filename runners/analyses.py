@@ -1,0 +1,61 @@
+"""The analyses that a finished run gets, by the names under which families declare them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from icl_lab.analysis.compared_run import compared
+from icl_lab.analysis.measures import (
+    alignment,
+    attention_maps,
+    attention_stats,
+    comparators,
+    contexts,
+    copying,
+    languages,
+    layerwise,
+    ood_eval,
+    sine_functions,
+    task_diversity,
+    test_set,
+    weights,
+)
+from icl_lab.src.model import Batch
+from icl_lab.store import layout
+from icl_lab.store.atomic import write_npz
+
+
+def write_batch(run: Path, batch: Batch, name: str = layout.ANALYSIS_BATCH) -> None:
+    """Writes an evaluation batch (a NamedTuple of arrays)."""
+    write_npz(run / name, jax.tree.map(np.asarray, batch)._asdict())
+
+
+def _of_regression(write: Callable[..., Any]) -> Callable[..., Any]:
+    """An analysis of a run with its gradient descent."""
+    return lambda loaded, **arguments: write(compared(loaded), **arguments)
+
+
+# name that families declare -> function(loaded run with its evaluation set, arguments) -> its section of the summary
+ANALYSES: dict[str, Callable[..., Any]] = {
+    "contexts": contexts.write,
+    "attention_maps": lambda loaded, attention_batch: attention_maps.write(loaded, attention_batch),
+    "attention_stats": lambda loaded: attention_stats.write(compared(loaded), loaded.eval_set.context, figure=False),
+    "comparators": _of_regression(comparators.write),
+    "weights": _of_regression(weights.write),
+    "test_set": _of_regression(test_set.measure_test_set),
+    "alignment": _of_regression(alignment.write),
+    "ood_eval": _of_regression(ood_eval.write),
+    "copying": _of_regression(copying.write),
+    "latent_batch": lambda loaded: write_batch(loaded.run, loaded.eval_set.ood.batch, layout.LATENT_BATCH),
+    "task_diversity": task_diversity.measure_test_set,
+    "layerwise": layerwise.write,
+    "sine_functions": sine_functions.write,
+    "strings": languages.strings,
+    "languages": languages.write,
+    "languages_layer": languages.write_layer,
+}
