@@ -1,5 +1,5 @@
-"""Statistics of captured attention maps, re-exported from `analysis.measures.attention_summary`."""
+"""Statistics of captured attention maps, re-exported from `analysis.attention_maps`."""
 
-from icl_lab.analysis.measures.attention_summary import batch_mean, head_summary, summarise
+from icl_lab.analysis.attention_maps import batch_mean, head_summary, summarise
 
 __all__ = ["batch_mean", "head_summary", "summarise"]

@@ -11,35 +11,225 @@ settings.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from icl_lab.analysis import developmental_metrics, essential_dynamics
 from icl_lab.analysis.command import Command
-from icl_lab.analysis.llc import SELECTIONS, selection
-from icl_lab.analysis.measures.llc_settings import TYPES, Settings
+from icl_lab.analysis.development import nulls
+from icl_lab.analysis.development.change_points import change_points_if_noisy
+from icl_lab.analysis.development.llc_curve import read_curve
+from icl_lab.analysis.development.milestones import LEAST, Stage, fit, milestones, stages, within
+from icl_lab.analysis.development.nulls import Change, Row
+from icl_lab.analysis.llc.checkpoints import estimate_run, selected
+from icl_lab.analysis.llc.health import is_healthy
+from icl_lab.analysis.llc.settings import SELECTIONS, SETTINGS, TYPES, Settings, selection
+from icl_lab.analysis.llc_saturation import has_line, line
+from icl_lab.analysis.loaded_run import LoadedRun, load_run
 from icl_lab.lab import cli
 from icl_lab.lab.flag_types import SEED, shown
+from icl_lab.plots.develop import draw_development
 from icl_lab.src.checks import require
 from icl_lab.store import layout
-from icl_lab.store.readers import expecting
+from icl_lab.store.atomic import csv_bytes, write_bytes, write_csv, write_json
+from icl_lab.store.readers import expecting, read_csv, read_json
+from icl_lab.store.rundir import read_config
+
+OF_A_MILESTONE = ("step", "low", "high", "support", "since", "until", "sides")
+OF_A_STAGE = ("stage", "start", "end", "type", "claimed")
+OF_A_CHANGE = (*OF_A_STAGE, *Change._fields, "differs")  # columns, with or without rows
+OF_LLC = ("loss", "llc", "llc_low", "llc_high", "saturation", "health", "radius", "norm")
+CURVE = 50  # places of the fitted curve, about, in develop.json
+VERSION = 5  # of what is measured: another one is measured again
+
+
+class Recipe(NamedTuple):
+    """What is measured: settings of the LLC by name, checkpoints as in `analysis.llc`, and of the rest.
+
+    The stages are those of the LLC at the first setting, at checkpoints that are healthy at all settings but those that
+    are `saturated`, where no chain is. walks, smoothing, seed: of the essential dynamics; hessian: with the Hessian's
+    trace and top eigenvalue, from so many probes.
+    """
+
+    settings: Mapping[str, Settings]
+    checkpoints: str = "all"
+    saturated: tuple[str, ...] = ("published",)
+    walks: int = 100
+    smoothing: float = 0.06
+    seed: int = 0
+    hessian: bool = False
+    probes: int = 20
+
+
+def develop(run: Path, recipe: Recipe) -> dict[str, Any]:
+    """Measures a run, which must be locked, and writes analysis/develop/; gives what develop.json has.
+
+    Existing results of the same parameters and recipe are reused. With fewer checkpoints than stages need there are
+    none.
+    """
+    if is_developed(run, recipe):
+        return dict(read_json(run / layout.DEVELOP))
+    rows = {name: list(estimate_run(run, setting, recipe.checkpoints)) for name, setting in recipe.settings.items()}
+    loaded = load_run(run)
+    measured, _ = developmental_metrics.write(loaded, recipe.hessian, recipe.probes, recipe.seed)
+    dynamics = essential_dynamics.write(loaded, recipe.walks, recipe.smoothing, recipe.seed)
+    unsaturated = {name: estimates for name, estimates in rows.items() if name not in recipe.saturated}
+    healthy = nulls.healthy_at_all(unsaturated)
+    first = next(iter(recipe.settings.values()))
+    found = llc_stages(run, first, healthy)
+    changes = stage_rows(run, recipe, rows, found.stages, healthy)
+    facts = {
+        "of": digest(run, recipe),
+        "settings": {name: asdict(setting) for name, setting in recipe.settings.items()},
+        "lines": {name: line(name, estimates)._asdict() for name, estimates in rows.items() if has_line(estimates)},
+        "healthy": {name: [sum(map(is_healthy, estimates)), len(estimates)] for name, estimates in rows.items()},
+        "healthy_at_all": healthy,
+        "milestones": found.milestones,
+        "curve": found.curve,
+        "change_points": found.change_points,
+        "stages": [{name: row[name] for name in OF_A_STAGE} for row in changes[:: len(rows)]],
+        "dynamics": dynamics,
+    }
+    write_csv(run / layout.DEVELOP_TABLE, table(loaded, rows, measured))
+    write_bytes(run / layout.DEVELOP_STAGES, csv_bytes(changes, OF_A_CHANGE))
+    write_json(run / layout.DEVELOP, facts)
+    return facts
+
+
+def check_stages(run: Path, checkpoints: str) -> None:
+    """`ConfigError` if fewer of a run's checkpoints are chosen than stages need."""
+    steps = selected(run, read_config(run).training.steps, checkpoints)
+    require(len(steps) >= LEAST, f"{len(steps)} checkpoints are chosen, and stages need {LEAST} or more")
+
+
+def is_developed(run: Path, recipe: Recipe) -> bool:
+    """Whether what `develop` writes is there, of this recipe and the run's snapshots."""
+    there = all((run / name).exists() for name in (layout.DEVELOP_TABLE, layout.DEVELOP_STAGES, layout.DEVELOP))
+    return there and read_json(run / layout.DEVELOP).get("of") == digest(run, recipe)
+
+
+def digest(run: Path, recipe: Recipe) -> str:
+    """What a measurement depends on: the recipe, and the bytes of the snapshots."""
+    said = json.dumps([VERSION, {**recipe._asdict(), "settings": _plain(recipe.settings)}], sort_keys=True)
+    with (run / layout.SNAPSHOTS).open("rb") as file:
+        return hashlib.sha256(said.encode() + hashlib.file_digest(file, "sha256").digest()).hexdigest()
+
+
+def _plain(settings: Mapping[str, Settings]) -> dict[str, Any]:
+    return {name: asdict(setting) for name, setting in settings.items()}
+
+
+def table(
+    loaded: LoadedRun, rows: Mapping[str, Sequence[Row]], measured: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """A row for each checkpoint with an LLC: its metrics, the LLC of each setting, and its principal components."""
+    by_step = {name: {row["step"]: row for row in estimates} for name, estimates in rows.items()}
+    scores = read_csv(loaded.run / layout.ESSENTIAL_DYNAMICS, ("step", *essential_dynamics.NAMES), ("series",))
+    scores = scores[scores["series"] == essential_dynamics.TRAJECTORY].set_index("step")
+    return [
+        {**metric_row}
+        | {
+            f"{column}_{name}": estimates[metric_row["step"]][column]
+            for name, estimates in by_step.items()
+            for column in OF_LLC
+        }
+        | {name: float(scores.loc[metric_row["step"], name]) for name in essential_dynamics.NAMES}
+        for metric_row in measured
+        if all(metric_row["step"] in estimates for estimates in by_step.values())
+    ]
+
+
+# --- stages with their nulls ---
+
+
+class LlcStages(NamedTuple):
+    """Of an LLC over training: its milestones, each with whether the loss alone has one, and its change points, as
+    rows; the stages between milestones; and the fitted curve, step, llc and its standard error.
+    """
+
+    milestones: list[dict[str, Any]]
+    change_points: list[dict[str, Any]]
+    stages: list[Stage]
+    curve: dict[str, list[float]]
+
+
+def llc_stages(run: Path, settings: Settings, healthy: Sequence[int]) -> LlcStages:
+    """The stages of the LLC over these checkpoints: none without a milestone, or with fewer than a fit takes.
+
+    The curve is at places evenly spaced in log step; without a fit it has none.
+    """
+    if len(healthy) < LEAST:
+        return LlcStages([], [], [], {"step": [], "llc": [], "llc_se": []})
+    curve = read_curve(run, settings.name)
+    chosen = np.isin(curve.steps, healthy)
+    steps, llc, errors, loss = (values[chosen] for values in (curve.steps, curve.llc, curve.errors, curve.loss))
+    fitted = fit(steps, llc, errors)
+    llc_milestones, alone = milestones(fitted), milestones(fit(steps, curve.loss_alone[chosen], errors))
+    rows = [
+        {name: getattr(one, name) for name in OF_A_MILESTONE} | {"loss_has_one": within(one, alone) is not None}
+        for one in llc_milestones
+    ]
+    kinks = change_points_if_noisy(steps, llc, fitted.noise)
+    shown = slice(None, None, len(fitted.grid) // CURVE)
+    errors = np.sqrt(np.clip(np.diag(fitted.covariance), 0, None))
+    columns = {"step": np.expm1(fitted.grid), "llc": fitted.mean, "llc_se": errors}
+    return LlcStages(
+        rows,
+        [point._asdict() for point in kinks.points] if kinks else [],
+        stages(fitted, llc_milestones, loss) if llc_milestones else [],
+        {name: column[shown].tolist() for name, column in columns.items()},
+    )
+
+
+def stage_rows(
+    run: Path, recipe: Recipe, rows: Mapping[str, Sequence[Row]], llc_stages: Sequence[Stage], healthy: Sequence[int]
+) -> list[dict[str, Any]]:
+    """A row for each stage and setting: changes with their nulls, and whether the stage is claimed.
+
+    A stage begins and ends at the healthy checkpoints that are nearest to its milestones.
+    """
+    said: list[dict[str, Any]] = []
+    for number, stage in enumerate(llc_stages):
+        start, end = (nulls.nearest(healthy, step) for step in (stage.start, stage.end))
+        if start == end:
+            continue
+        changes = [_change(run, recipe, name, estimates, start, end) for name, estimates in rows.items()]
+        is_claimed = nulls.claimed([one for one in changes if one.setting not in recipe.saturated])
+        place = {"stage": number, "start": start, "end": end, "type": stage.type}
+        said += [place | one._asdict() | {"differs": one.differs, "claimed": is_claimed} for one in changes]
+    return said
+
+
+def _change(run: Path, recipe: Recipe, name: str, rows: Sequence[Row], first: int, last: int) -> Change:
+    by_step = {row["step"]: row for row in rows}
+    start, end = by_step[first], by_step[last]
+    rescaled = None
+    growth = end["norm"] / start["norm"] if start["norm"] else math.nan
+    if name not in recipe.saturated and nulls.norm_null_applies(start, end) and 0 < growth < math.inf:
+        setting = rescaled_settings(recipe.settings[name], float(growth))
+        rescaled = next(estimate_run(run, setting, str(first)))
+    return nulls.change(name, start, end, rescaled)
+
+
+def rescaled_settings(settings: Settings, growth: float) -> Settings:
+    """The settings of the same radius relative to weights `growth` times as large; eps gamma is kept."""
+    return replace(settings, gamma=settings.gamma * growth**2, eps=settings.eps / growth**2)
+
 
 CHAINS = {"chains": 4, "burn_in": 200, "draws": 400, "tasks": 2048}
 PARTS = ("eps", "nbeta", "gamma")
 PUBLISHED = "published"
-# the default; one of another gamma / nbeta, on which a quadratic's LLC depends; the published one, mostly saturated
-SETTINGS: dict[str, dict[str, Any]] = {
-    "default": {"eps": 3.5e-5, "nbeta": 133.3, "gamma": 667.0},
-    "tight": {"eps": 3.5e-5, "nbeta": 133.3, "gamma": 2000.0},
-    "published": {"eps": 3e-4, "nbeta": 133.3, "gamma": 6.67},
-}
 
 
 def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     """Measures all of it, and draws the figure."""
-    from icl_lab.analysis.measures.development.develop import Recipe, check_stages, develop
-    from icl_lab.plots.develop import draw_development
-
     check_stages(run, flags.checkpoints)
     facts = develop(run, Recipe(settings_of(flags), flags.checkpoints, seed=flags.seed, hessian=flags.hessian))
     draw_development(run)
@@ -116,6 +306,7 @@ COMMAND = Command(
     _add,
     _check,
 )
+
 
 if __name__ == "__main__":
     COMMAND.launch()

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
+from icl_lab.baselines.gd_curve import gd_curve
 from icl_lab.lab import cli, compile_cache
 from icl_lab.lab.environment import check_devices
 from icl_lab.lab.flag_types import COUNT, NOT_NEGATIVE, POSITIVE, SEED, TASKS, Whole
@@ -98,8 +99,6 @@ def main(argv: list[str]) -> None:
     seed = flags.seed if flags.like is None else read_config(flags.like).data_seed
     check_devices()
     compile_cache.enable()
-    from icl_lab.baselines.gd_curve import gd_curve
-
     metrics = gd_curve(
         data, seed, flags.num_tasks, flags.steps, flags.step_size, flags.damping, flags.start, flags.ridge
     )

@@ -10,26 +10,220 @@ checkpoints depends on the setting.
 from __future__ import annotations
 
 import argparse
+import math
 import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from icl_lab.analysis.command import Command
-from icl_lab.analysis.llc import FLAGS, STEP, help_of
-from icl_lab.analysis.measures.llc_settings import TYPES, Settings
+from icl_lab.analysis.hessian import largest_eigenvalue
+from icl_lab.analysis.llc.checkpoints import checkpoints
+from icl_lab.analysis.llc.estimator import CURVATURE_TASKS, Estimator, first, mask_of
+from icl_lab.analysis.llc.health import HEALTHY, is_healthy
+from icl_lab.analysis.llc.settings import FLAGS, STEP, TYPES, Settings, help_of
+from icl_lab.families.shared_arrays import shared_with
 from icl_lab.lab import cli
 from icl_lab.lab.flag_types import POSITIVE, shown
+from icl_lab.plots.llc_calibration import draw_calibration
+from icl_lab.src.checks import require
+from icl_lab.src.model import Params
+from icl_lab.src.precision import use_highest_precision
+from icl_lab.store import layout, rundir
+from icl_lab.store.atomic import write_csv, write_json
+
+WORDS = {"early": 0.1, "middle": 0.5, "last": 1.0}  # of the training's steps: the nearest checkpoint
+FRACTIONS = (0.05, 0.2, 0.5)  # of 1 / (nbeta h_max + gamma): step sizes where none are given
+NBETAS, PULLS = (10.0, 133.3, 1000.0), (1.0, 10.0, 100.0)  # gamma / nbeta where no gamma is given
+
+
+class Cell(NamedTuple):
+    """A point of the grid."""
+
+    eps: float
+    nbeta: float
+    gamma: float
+
+
+class Advice(NamedTuple):
+    """The cell to use, or None, with the reason; and whether the order of the checkpoints depends on the setting."""
+
+    cell: Cell | None
+    reason: str
+    order: str
+
+
+def calibrate(
+    run: Path,
+    words: Sequence[str],
+    settings: Settings,
+    eps: Sequence[float],
+    nbetas: Sequence[float],
+    gammas: Sequence[float],
+    note: Callable[[int, int], None] = lambda done, of: None,
+) -> Advice:
+    """Estimates every cell at every chosen checkpoint; writes llc_calibration.csv and .json."""
+    use_highest_precision()
+    config = rundir.read_config(run)
+    points = dict(chosen_checkpoints(run, config.training.steps, words))
+    estimator = Estimator(config, settings, shared_with(config, run))
+    tasks = first(estimator.tasks, CURVATURE_TASKS)
+    tops = [
+        largest_eigenvalue(estimator.model, params, tasks, mask_of(params, settings.mask)) for params in points.values()
+    ]
+    cells = grid(eps, nbetas, gammas, max(tops))
+    rows: list[dict[str, Any]] = []
+    for done, (cell, (step, params)) in enumerate(product(cells, points.items())):
+        note(done, len(cells) * len(points))
+        rows.append(estimator.with_settings(replace(settings, **cell._asdict()))(step, params)[0])
+    advice = advise(rows)
+    write_csv(run / layout.LLC_CALIBRATION, rows)
+    facts = advice._asdict() | {
+        "cell": advice.cell and advice.cell._asdict(),
+        "top_eigenvalues": dict(zip(points, tops, strict=True)),
+    }
+    write_json(run / layout.LLC_ADVICE, facts)
+    return advice
+
+
+def grid(eps: Sequence[float], nbetas: Sequence[float], gammas: Sequence[float], top: float) -> list[Cell]:
+    """The cells. Without eps, fractions of the bound of the largest eigenvalue; without gamma, multiples of nbeta."""
+    cells = []
+    for nbeta in nbetas or NBETAS:
+        for gamma in gammas or [nbeta * pull for pull in PULLS]:
+            sizes = eps or [fraction / (nbeta * max(top, 0.0) + gamma) for fraction in FRACTIONS]
+            cells += [Cell(size, nbeta, gamma) for size in sizes]
+    return cells
+
+
+def chosen_checkpoints(run: Path, last: int, words: Sequence[str]) -> Iterable[tuple[int, Params]]:
+    """The checkpoints of these words (early, middle, last) and steps."""
+    if list(words) == ["last"]:
+        return list(checkpoints(run, last, "last"))
+    known = [step for step, _ in checkpoints(run, last, "all")]
+    wanted = {nearest(known, WORDS[word] * last) if word in WORDS else int(word) for word in words}
+    return list(checkpoints(run, last, ",".join(map(str, sorted(wanted)))))
+
+
+def nearest(steps: Sequence[int], to: float) -> int:
+    """The step nearest to a number; of two the earlier."""
+    return min(steps, key=lambda step: (abs(step - to), step))
+
+
+# --- what the grid says ---
+
+
+def advise(rows: Sequence[Mapping[str, Any]]) -> Advice:
+    """Of the healthy cells that forget w* within their burn-in the one of the weakest pull gamma / nbeta, and of these
+    the one of the narrowest intervals.
+    """
+    require(bool(rows), "a grid has a cell or more")
+    cells = by_cell(rows)
+    steps = {row["step"] for row in rows}
+    healthy = {
+        cell: cell_rows
+        for cell, cell_rows in cells.items()
+        if {row["step"] for row in cell_rows if is_healthy(row)} == steps
+    }
+    order = order_of_checkpoints(cells, healthy)
+    if not healthy:
+        return Advice(None, why_none(cells), order)
+    known = {cell for cell, cell_rows in healthy.items() if forgets(cell_rows[0])}
+    if not known:
+        least = min(cell_rows[0]["relaxation"] / cell_rows[0]["thin"] for cell_rows in healthy.values())
+        return Advice(
+            None,
+            f"{len(healthy)} of {len(cells)} cells are healthy at every checkpoint, but none forgets w* within its "
+            f"burn-in, 2 / (eps gamma) steps: raise burn_in to {math.ceil(least)} or more",
+            order,
+        )
+    weakest = min(cell.gamma / cell.nbeta for cell in known)
+    best = min((cell for cell in known if cell.gamma / cell.nbeta == weakest), key=lambda cell: width(healthy[cell]))
+    return Advice(
+        best,
+        f"eps {best.eps:.3g}, nbeta {best.nbeta:.4g}, gamma {best.gamma:.4g}: of {len(known)} cells in {len(cells)} "
+        "that are healthy at every checkpoint and forget w* within their burn-in the one with the weakest pull "
+        f"(gamma / nbeta {weakest:.3g}) and the narrowest intervals (±{100 * width(healthy[best]):.0f} % of the LLC)",
+        order,
+    )
+
+
+def forgets(row: Mapping[str, Any]) -> bool:
+    """Whether a flat direction relaxes within the burn-in: 2 / (eps gamma) steps at most."""
+    return bool(row["relaxation"] <= row["burn_in"] * row["thin"])
+
+
+def by_cell(rows: Sequence[Mapping[str, Any]]) -> dict[Cell, list[Mapping[str, Any]]]:
+    """The rows of each cell, by step."""
+    cells: dict[Cell, list[Mapping[str, Any]]] = {}
+    for row in sorted(rows, key=lambda row: row["step"]):
+        cells.setdefault(Cell(row["eps"], row["nbeta"], row["gamma"]), []).append(row)
+    return cells
+
+
+def width(rows: Sequence[Mapping[str, Any]]) -> float:
+    """The mean half width of the intervals over the mean |LLC|."""
+    halves = [0.5 * (row["llc_high"] - row["llc_low"]) for row in rows]
+    return float(np.mean(halves) / np.mean([abs(row["llc"]) for row in rows]))
+
+
+def why_none(cells: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> str:
+    """Why no cell is healthy at every checkpoint: the reasons with their counts, and where w* is no minimum."""
+    kinds = Counter(
+        reason.partition(":")[0]
+        for cell_rows in cells.values()
+        for row in cell_rows
+        for reason in row["health"].split("; ")
+    )
+    kinds.pop(HEALTHY, None)
+    counts = ", ".join(f"{kind} ({count})" for kind, count in kinds.most_common())
+    total = sum(len(cell_rows) for cell_rows in cells.values())
+    below = sorted({row["step"] for cell_rows in cells.values() for row in cell_rows if row["llc_high"] < 0})
+    no_minimum = (
+        f"; at step {', '.join(map(str, below))} chains go below L(w*): w* is no local minimum there, as before the "
+        "learning rate has decayed"
+        if below
+        else ""
+    )
+    return f"no cell of {len(cells)} is healthy at every checkpoint; of {total} estimates: {counts}{no_minimum}"
+
+
+def order_of_checkpoints(cells: Mapping[Cell, Sequence[Mapping[str, Any]]], healthy: Mapping[Cell, Any]) -> str:
+    """Whether the order of the checkpoints by LLC depends on the setting, in a sentence."""
+    orders = {cell: order for cell, cell_rows in cells.items() if (order := _order(cell_rows))}
+    if len(next(iter(cells.values()))) < 2:
+        return "one checkpoint has no order"
+    counts = Counter(orders.values()).most_common()
+    listed = ", ".join(f"{order} in {count}" for order, count in counts)
+    healthy_orders = Counter(order for cell, order in orders.items() if cell in healthy)
+    if not counts:
+        return "no cell has an estimate at every checkpoint, so they have no order"
+    if len(counts) == 1:
+        return f"the order of the checkpoints is the same in all {len(orders)} cells with an estimate: {listed}"
+    trusted = {0: "none is healthy", 1: "the same in all healthy ones"}.get(
+        len(healthy_orders), "and differs between healthy ones"
+    )
+    return f"the order of the checkpoints depends on the setting: steps {listed} of {len(orders)} cells; {trusted}"
+
+
+def _order(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The steps from the largest LLC to the least; "" where one has none."""
+    if not all(np.isfinite(row["llc"]) for row in rows):
+        return ""
+    return " > ".join(str(row["step"]) for row in sorted(rows, key=lambda row: -row["llc"]))
+
 
 GRID = ("eps", "nbeta", "gamma")  # settings that the grid is of
-WORDS = ("early", "middle", "last")
 SHORT = {"chains": 4, "burn_in": 150, "draws": 300}  # of a cell, where no other number is given
 
 
 def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     """Estimates the grid, and draws it."""
-    from icl_lab.analysis.measures.llc_calibration import calibrate
-    from icl_lab.plots.llc_calibration import draw_calibration
-
     advice = calibrate(run, flags.steps, _settings(flags), *(getattr(flags, name) for name in GRID))
     draw_calibration(run)
     return {"recommended": advice.reason if advice.cell else "none: " + advice.reason, "order": advice.order}
@@ -42,7 +236,7 @@ def _settings(flags: argparse.Namespace) -> Settings:
 
 def _add(parser: cli.Parser) -> None:
     parser.needs("blackjax")
-    cli.add_list(parser, "--steps", _checkpoint, WORDS, f"checkpoints: {', '.join(WORDS)} or steps")
+    cli.add_list(parser, "--steps", _checkpoint, [*WORDS], f"checkpoints: {', '.join(WORDS)} or steps")
     defaults = {"eps": "fractions of the stability bound", "nbeta": "10, 133.3, 1000", "gamma": "1, 10, 100 x nbeta"}
     for name, text in defaults.items():
         cli.add_list(parser, f"--{name}", POSITIVE, (), f"{FLAGS[name]} (default: {text})")
@@ -66,6 +260,7 @@ def _check(flags: argparse.Namespace) -> None:
 COMMAND = Command(
     "llc_calibrate", "Finds settings for the local learning coefficient that can be trusted.", measure, _add, _check
 )
+
 
 if __name__ == "__main__":
     COMMAND.launch()

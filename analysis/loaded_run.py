@@ -1,4 +1,4 @@
-"""A finished run of any family with its model: what every analysis begins with."""
+"""A finished run of any family with its model, and of linear regression with its gradient descent."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import jax
 from jax.tree_util import Partial
 
 from icl_lab import store
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.regression.task import GradientDescent, find_gd
 from icl_lab.families.shared_arrays import shared_with
 from icl_lab.families.task import model_of
 from icl_lab.src.model import Model
@@ -75,3 +77,23 @@ def load_run(directory: str | Path) -> LoadedRun:
     model = model_of(config, shared_with(config, run))
     check_arrays(run / layout.PARAMS, flattened(params), shapes_of(model))
     return LoadedRun(run, config, model, params, batch)
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedRun(LoadedRun):
+    """A run of linear regression, and its gradient descent."""
+
+    gd: GradientDescent
+
+
+def load_compared(directory: str | Path, eta: float | None = None) -> ComparedRun:
+    """`load_run` of a run of linear regression, and its gradient descent as `find_gd` finds it."""
+    loaded = load_run(directory).of_family(RegressionConfig.family)
+    gd = find_gd(loaded.config, eta)
+    return ComparedRun(loaded.run, loaded.config, loaded.model, loaded.params, loaded.batch, gd)
+
+
+def compared(loaded: LoadedRun) -> ComparedRun:
+    """A run whose evaluation set is made already, with the gradient descent of that."""
+    parts = (loaded.run, loaded.config, loaded.model, loaded.params, loaded.batch)
+    return ComparedRun(*parts, loaded.eval_set.gd, eval_set=loaded.eval_set)

@@ -6,17 +6,88 @@ python -m analysis.over_training --run DIR, of a run trained with --config.snaps
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import jax
+from jax.tree_util import Partial
+
 from icl_lab.analysis.command import Command
+from icl_lab.analysis.copying import first_layer_gradients, own_next_other
+from icl_lab.analysis.loaded_run import ComparedRun, load_compared
+from icl_lab.baselines.comparison import compare
+from icl_lab.baselines.gd_plus_plus import fitted_gd_plus_plus
+from icl_lab.src.checks import ConfigError
+from icl_lab.store import layout
+from icl_lab.store.atomic import write_csv
+
+COMPARED = {"loss": "gd_loss", **{name: name for name in ("preds_diff", "model_diff", "model_cos")}}
+COPIED = ("own", "next", "other", "other_with_next")
+
+
+def baselines_of(loaded: ComparedRun) -> dict[str, Partial | str]:
+    """Gradient descent, and GD++ with learned rates where a run has several linear layers.
+
+    An undefined baseline is replaced by the reason: GD++ is fitted in closed form, which needs the inputs' variance.
+    """
+    config, steps = loaded.config, loaded.gd.steps
+    baselines: dict[str, Partial | str] = {"gd": loaded.gd.predict}
+    if steps > 1 and config.model.tokens == "concatenated":
+        try:
+            baselines["gd_plus_plus"] = fitted_gd_plus_plus(
+                config.data, steps, config.model.recurrent, config.data_seed
+            )
+        except ConfigError as reason:
+            baselines["gd_plus_plus"] = str(reason)
+    return baselines
+
+
+def over_training(loaded: ComparedRun) -> list[dict[str, Any]]:
+    """A row for each snapshot: step, tf_loss, and for each baseline its loss and the values of `comparison.compare`.
+
+    Of interleaved tokens also the first layer's sensitivities to its own, the next and other tokens, averaged over
+    tasks before the norm as in the paper's Fig. 5, in all channels of the data and in those of x alone ("_x").
+    """
+    measures: list[Callable[[ComparedRun], Mapping[str, Any]]] = [
+        partial(_compared, name, other) for name, other in baselines_of(loaded).items()
+    ]
+    if loaded.config.model.interleaved:
+        measures.append(_copied)
+    return [
+        {"step": step} | {name: value for measure in measures for name, value in measure(checkpoint).items()}
+        for step, checkpoint in loaded.checkpoints()
+    ]
+
+
+def _compared(name: str, other: Partial | str, checkpoint: ComparedRun) -> dict[str, Any]:
+    if isinstance(other, str):
+        return dict.fromkeys(f"{name}_{key}" for key in COMPARED) | {f"{name}_reason": other}
+    values = _compare(checkpoint.predict, other, checkpoint.batch)
+    return {"tf_loss": float(values["tf_loss"])} | {f"{name}_{key}": float(values[of]) for key, of in COMPARED.items()}
+
+
+_compare = jax.jit(compare)
+
+
+def _copied(checkpoint: ComparedRun) -> dict[str, float]:
+    means: dict[str, float] = {}
+    for with_label, suffix in ((True, ""), (False, "_x")):
+        values = own_next_other(first_layer_gradients(checkpoint, with_label)[0])
+        means |= {f"{name}{suffix}": values[name] for name in COPIED}
+    return means
+
+
+def write(loaded: ComparedRun) -> list[dict[str, Any]]:
+    """Writes over_training.csv."""
+    rows = over_training(loaded)
+    write_csv(loaded.run / layout.OVER_TRAINING, rows)
+    return rows
 
 
 def measure(run: Path, flags: argparse.Namespace) -> list[dict[str, Any]]:
     """Compares a stored run at every snapshot of its training."""
-    from icl_lab.analysis.compared_run import load_compared
-    from icl_lab.analysis.measures.over_training import write
-
     return write(load_compared(run))
 
 
@@ -25,6 +96,7 @@ COMMAND = Command(
     "Compares a run at every snapshot of its training with gradient descent, and GD++ where it has several steps.",
     measure,
 )
+
 
 if __name__ == "__main__":
     COMMAND.launch()

@@ -1,22 +1,67 @@
-"""A decoder compared with the exact predictors on the test set: tasks of its pool, and fresh tasks.
+"""A decoder compared with the exact predictors, in distribution (tasks of its pool) and out of it (fresh tasks).
 
 python -m analysis.task_diversity --run DIR
+
+Errors are those of noiseless labels w.x, squared, averaged over sequences and the K predictions and divided by D; Delta
+is the same of two predictors' difference. Raventos et al. 2023, Eq. 4 and App. B; Carroll et al. 2025, Sec. 4.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from icl_lab.analysis.command import Command
+from icl_lab.analysis.loaded_run import LoadedRun, load_run
+from icl_lab.analysis.transience import verdict
+from icl_lab.families.diversity.task import distance, make_eval_set, make_test_sequences, predictions_of
+from icl_lab.src.statistics import mean_and_error, not_defined
+
+RIDGE_DELTA = 0.06  # of a model of infinitely many tasks: at most so far from ridge, it is ridge
+NOTHING = "nothing to compare with"  # the verdict without ridge, or where dMMSE does not differ from it
+
+
+def measure_test_set(loaded: LoadedRun) -> dict[str, Any]:
+    """Losses and Deltas on the test set, with standard errors over sequences, and which predictor the model is.
+
+    Those of an exact predictor that is not defined are null, with the reason.
+    """
+    config, dim = loaded.config, loaded.config.data.dim
+    measures: dict[str, Any] = {"tasks": config.test_tasks}
+    for prefix, batch in zip(("id", "ood"), make_test_sequences(config), strict=True):
+        eval_set = make_eval_set(config, batch)
+        tf = predictions_of(loaded.model, loaded.params, batch)
+        for name, values in {"tf": tf, **eval_set.references, "zero": np.zeros_like(tf)}.items():
+            errors = np.mean((values - eval_set.targets) ** 2, axis=1) / dim
+            measures[f"{prefix}_{name}_loss"], measures[f"{prefix}_{name}_loss_se"] = mean_and_error(errors)
+            if name in eval_set.references:
+                apart = np.mean((tf - values) ** 2, axis=1) / dim
+                measures[f"{prefix}_delta_{name}"], measures[f"{prefix}_delta_{name}_se"] = mean_and_error(apart)
+        if {"ridge", "dmmse"} <= set(eval_set.references):
+            measures[f"{prefix}_apart"] = distance(eval_set.references["ridge"], eval_set.references["dmmse"], dim)
+        for name, reason in eval_set.undefined.items():
+            measures |= not_defined(f"{prefix}_{name}_loss", reason) | not_defined(f"{prefix}_delta_{name}", reason)
+    return measures | {"verdict": verdict_of(measures)}
+
+
+def verdict_of(measures: Mapping[str, float]) -> str:
+    """Whether a model is dmmse, ridge, or between; of an infinite pool it is ridge at a Delta of at most .06."""
+    names = ("id_delta_dmmse", "id_apart", "ood_delta_ridge", "ood_apart")
+    if {"id_apart", "ood_apart"} <= set(measures):
+        deltas = [measures[name] for name in names]
+        alike = min(measures["id_apart"], measures["ood_apart"]) == 0
+        return NOTHING if alike or not np.isfinite(deltas).all() else verdict(*deltas)
+    if measures.get("ood_delta_ridge") is None:
+        return NOTHING
+    return "ridge" if measures["ood_delta_ridge"] <= RIDGE_DELTA else "between"
 
 
 def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     """The test-set losses of a stored run, measured again."""
-    from icl_lab.analysis.loaded_run import load_run
-    from icl_lab.analysis.measures.task_diversity import measure_test_set
-
     return measure_test_set(load_run(run))
 
 
@@ -25,6 +70,7 @@ COMMAND = Command(
     "Compares a decoder with ridge and dMMSE, on tasks of its pool and on fresh ones.",
     measure,
 )
+
 
 if __name__ == "__main__":
     COMMAND.launch()

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from icl_lab.analysis.development.forms import COMPONENTS, dynamics
+from icl_lab.analysis.developmental_metrics import parts_of
 from icl_lab.analysis.loaded_run import LoadedRun
-from icl_lab.analysis.measures.development.essential_dynamics import COMPONENTS, dynamics
-from icl_lab.analysis.measures.development.metrics import parts_of
 from icl_lab.benchmarks.cases import Settings
 from icl_lab.benchmarks.llc import CHECKPOINTS, against, trained
 from icl_lab.benchmarks.timing import in_turns, seconds_of, spread

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from icl_lab.analysis import sgld
-from icl_lab.analysis.measures.llc import CHECK_TASKS, Estimator, first, fixed_tasks
-from icl_lab.analysis.measures.llc_saturation import settings_of
-from icl_lab.analysis.measures.llc_settings import Settings as Setting
+from icl_lab.analysis.llc import sgld
+from icl_lab.analysis.llc.estimator import CHECK_TASKS, Estimator, first, fixed_tasks
+from icl_lab.analysis.llc.settings import Settings as Setting
+from icl_lab.analysis.llc_saturation import settings_of
 from icl_lab.benchmarks import torch_sgld
 from icl_lab.benchmarks.cases import Settings, decoder
 from icl_lab.benchmarks.programs import our_program

@@ -10,10 +10,10 @@
 from dataclasses import replace
 from pathlib import Path
 
-from icl_lab.analysis.measures.llc_health import HEALTHY
-from icl_lab.analysis.measures.llc_run import estimate_run
-from icl_lab.analysis.measures.llc_saturation import PUBLISHED, line
-from icl_lab.analysis.measures.llc_settings import Settings
+from icl_lab.analysis.llc.checkpoints import estimate_run
+from icl_lab.analysis.llc.health import HEALTHY
+from icl_lab.analysis.llc.settings import Settings
+from icl_lab.analysis.llc_saturation import PUBLISHED, line
 from icl_lab.lab.configs.presets import preset, resolve, set_values
 from icl_lab.plots.llc import draw_llc
 from icl_lab.runners.loop import run_one

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from icl_lab.analysis import load_run
-from icl_lab.analysis.measures.copying import first_layer_gradients, own_next_other
+from icl_lab.analysis.copying import first_layer_gradients, own_next_other
 from icl_lab.lab.configs.presets import preset, resolve, set_values
 from icl_lab.runners.loop import run_one
 from icl_lab.src.data import interleaved_tokens, sample_batch

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from icl_lab import store
-from icl_lab.analysis.measures.weights import products, rescale
+from icl_lab.analysis.weights import products, rescale
 from icl_lab.baselines.comparison import compare
 from icl_lab.baselines.construction import gd_params
 from icl_lab.baselines.gradient_descent import fit_step_size, gd

@@ -12,8 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from icl_lab.analysis import load_run
-from icl_lab.analysis.measures.compare_sine import compare
-from icl_lab.analysis.measures.sine_functions import AMPLITUDE, PHASE, functions
+from icl_lab.analysis.compare_sine import AMPLITUDE, PHASE, compare, functions
 from icl_lab.baselines.linear_mmse import ridge
 from icl_lab.baselines.mlp_gd import least_step_loss
 from icl_lab.families.sine.task import make_model

@@ -46,7 +46,7 @@ def exit_with(sentence: str) -> None:
     sys.exit(2)
 
 
-def _is_command() -> bool:
+def is_command() -> bool:
     """Whether this process runs a module of the repository; "-m" stands for it while its package is imported."""
     path, folder = "".join(sys.argv[:1]), os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
     return path == "-m" or (path.endswith(".py") and not os.path.relpath(path, folder).startswith("."))  # nor in .venv
@@ -73,5 +73,5 @@ def _install() -> None:
         signal.signal(signal.SIGINT, interrupt)
 
 
-if _is_command():
+if is_command():
     _install()

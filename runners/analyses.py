@@ -9,22 +9,22 @@ from typing import Any
 import jax
 import numpy as np
 
-from icl_lab.analysis.compared_run import compared
-from icl_lab.analysis.measures import (
+from icl_lab.analysis import (
     alignment,
     attention_maps,
     attention_stats,
     comparators,
-    contexts,
+    compare_sine,
     copying,
     languages,
     layerwise,
     ood_eval,
-    sine_functions,
+    paired_losses,
     task_diversity,
-    test_set,
     weights,
 )
+from icl_lab.analysis.loaded_run import compared
+from icl_lab.analysis.measures import contexts
 from icl_lab.src.model import Batch
 from icl_lab.store import layout
 from icl_lab.store.atomic import write_npz
@@ -47,14 +47,14 @@ ANALYSES: dict[str, Callable[..., Any]] = {
     "attention_stats": lambda loaded: attention_stats.write(compared(loaded), loaded.eval_set.context, figure=False),
     "comparators": _of_regression(comparators.write),
     "weights": _of_regression(weights.write),
-    "test_set": _of_regression(test_set.measure_test_set),
+    "test_set": _of_regression(paired_losses.measure_test_set),
     "alignment": _of_regression(alignment.write),
     "ood_eval": _of_regression(ood_eval.write),
     "copying": _of_regression(copying.write),
     "latent_batch": lambda loaded: write_batch(loaded.run, loaded.eval_set.ood.batch, layout.LATENT_BATCH),
     "task_diversity": task_diversity.measure_test_set,
     "layerwise": layerwise.write,
-    "sine_functions": sine_functions.write,
+    "sine_functions": compare_sine.write_functions,
     "strings": languages.strings,
     "languages": languages.write,
     "languages_layer": languages.write_layer,

@@ -13,10 +13,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from icl_lab.analysis.llc import add_flags as add_settings
-from icl_lab.analysis.llc import settings_of
-from icl_lab.analysis.measures.llc_health import is_healthy
-from icl_lab.analysis.measures.llc_settings import Settings
+from icl_lab.analysis.llc.health import is_healthy
+from icl_lab.analysis.llc.settings import Settings, settings_of
+from icl_lab.analysis.llc.settings import add_flags as add_settings
 from icl_lab.lab import cli
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.lab.flag_types import COUNT
@@ -25,7 +24,7 @@ from icl_lab.store import layout, rundir
 from icl_lab.store.readers import StoreError, expecting
 
 if TYPE_CHECKING:
-    from icl_lab.analysis.measures.llc import Estimator
+    from icl_lab.analysis.llc.estimator import Estimator
     from icl_lab.runners.pack import Pack
 
 PREFIX = "llc_"
@@ -64,7 +63,7 @@ def check(asked: Llc | None, run: Path, config: RunConfig) -> None:
         return
     import jax
 
-    from icl_lab.analysis.measures.llc import mask_of, require_null_predictor
+    from icl_lab.analysis.llc.estimator import mask_of, require_null_predictor
     from icl_lab.families.shared_arrays import shared_with
     from icl_lab.families.task import model_of
 
@@ -128,7 +127,7 @@ class Watch:
         }
 
     def _estimator(self, pack: Pack, index: int) -> Estimator:
-        from icl_lab.analysis.measures.llc import Estimator
+        from icl_lab.analysis.llc.estimator import Estimator
 
         assert self.asked is not None
         if index not in self.estimators:

@@ -75,7 +75,7 @@ def traces(picture: Picture) -> dict[str, np.ndarray]:
     import jax
     import jax.numpy as jnp
 
-    from icl_lab.analysis import sgld
+    from icl_lab.analysis.llc import sgld
     from icl_lab.src.prng import key
 
     def losses(w: Array, batch: Array) -> Array:
@@ -96,8 +96,8 @@ def traces(picture: Picture) -> dict[str, np.ndarray]:
 
 def reported(picture: Picture, drawn: dict[str, np.ndarray]) -> str:
     """The LLC, the diagnostic to look at and the health of a picture's chains."""
-    from icl_lab.analysis.measures.llc_health import HEALTHY, diagnose
-    from icl_lab.analysis.measures.llc_settings import Settings
+    from icl_lab.analysis.llc.health import HEALTHY, diagnose
+    from icl_lab.analysis.llc.settings import Settings
 
     lengths = Settings(chains=CHAINS, burn_in=BURN_IN, draws=DRAWS)
     settings = replace(lengths, eps=picture.eps, nbeta=picture.nbeta, gamma=picture.gamma)

@@ -18,8 +18,8 @@ from icl_lab.store.atomic import csv_bytes
 from icl_lab.store.outputs import out_folder
 
 if TYPE_CHECKING:
-    from icl_lab.analysis.measures.llc_check import Check
-    from icl_lab.analysis.measures.llc_wrong import Wrong
+    from icl_lab.analysis.llc.checks import Check
+    from icl_lab.analysis.llc.wrong_estimators import Wrong
 
 WRITER = "scripts.llc_validation"
 PAGE, TABLE, WRONG = "validation.md", "validation.csv", "wrong_estimators.csv"
@@ -118,7 +118,7 @@ def _percent(value: float) -> str:
 
 def _printed(quick: bool) -> Iterator[Check]:
     """The checks, each printed as it is made."""
-    from icl_lab.analysis.measures.llc_validation import SECTIONS
+    from icl_lab.analysis.llc.validation import SECTIONS
     from icl_lab.src.precision import use_highest_precision
 
     use_highest_precision()
@@ -132,7 +132,7 @@ def _printed(quick: bool) -> Iterator[Check]:
 
 
 def _wrong() -> Iterator[Wrong]:
-    from icl_lab.analysis.measures.llc_wrong import wrong_estimators
+    from icl_lab.analysis.llc.wrong_estimators import wrong_estimators
 
     for row in wrong_estimators():
         print("  ".join(filter(None, _wrong_cells(row).values())), flush=True)

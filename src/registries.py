@@ -113,7 +113,7 @@ OTHER_LOSSES = (
     *("gd_positions", "gd_positions_trained"),
     *("loss", "train", "eval", "test"),  # metrics and columns of a table begin with these
 )
-# others that `analysis.measures.algorithms` compares with
+# others that `analysis.algorithms` compares with
 OTHER_ALGORITHMS = (
     *("gd_own_steps", "gd_plus_plus_paper", "gd_plus_plus_own_rates", "conjugate_gradients", "momentum", "chebyshev"),
     *("newton_schulz", "newton_schulz_identity"),

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from icl_lab.analysis.compared_run import ComparedRun, load_compared
-from icl_lab.analysis.measures import algorithm_distance, turn
-from icl_lab.analysis.measures.algorithms import ALGORITHMS, TF, algorithms_of, defined
-from icl_lab.analysis.measures.shifts import replaced_labels
+from icl_lab.analysis import algorithm_distance
+from icl_lab.analysis import algorithm_distance as turn
+from icl_lab.analysis.algorithms import ALGORITHMS, TF, algorithms_of, defined
+from icl_lab.analysis.loaded_run import ComparedRun, load_compared
+from icl_lab.analysis.shifts import replaced_labels
 
 # not of this study: what predicts zero, whose sensitivity has no direction, and solvers that are given eigenvalues
 LEFT_OUT = ("zero", "momentum", "chebyshev", "newton_schulz_identity")

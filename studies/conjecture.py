@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from icl_lab.analysis.compared_run import ComparedRun, load_compared
-from icl_lab.analysis.measures import algorithm_distance
-from icl_lab.analysis.measures.algorithm_distance import FINAL
-from icl_lab.analysis.measures.algorithms import ALGORITHMS, TF, algorithms_of
+from icl_lab.analysis import algorithm_distance
+from icl_lab.analysis.algorithm_distance import FINAL
+from icl_lab.analysis.algorithms import ALGORITHMS, TF, algorithms_of
+from icl_lab.analysis.loaded_run import ComparedRun, load_compared
 from icl_lab.families.regression.config import RegressionConfig, gd_steps
 from icl_lab.families.regression.task import GradientDescent, make_model, make_test_batch
 from icl_lab.lab import cli

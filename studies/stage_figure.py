@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from icl_lab.analysis.measures.development.develop import OF_A_CHANGE
+from icl_lab.analysis.develop import OF_A_CHANGE
 from icl_lab.plots.stage_bars import CHANGE_POINT, MILESTONE, NO_STAGE, OF_LOSS_TOO, draw_stage_bars
 from icl_lab.store import layout
 from icl_lab.store.readers import expecting, read_csv, read_json

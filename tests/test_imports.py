@@ -195,7 +195,7 @@ def test_planted_violations_are_found(tmp_path: Path) -> None:
 
 def test_what_is_allowed_is_not_found(tmp_path: Path) -> None:
     for file, text in {
-        "runners/a.py": "import jax\nfrom icl_lab.analysis.compared_run import x\nfrom . import b",
+        "runners/a.py": "import jax\nfrom icl_lab.analysis.loaded_run import x\nfrom . import b",
         "store/b.py": "from icl_lab.lab.configs.run import RunConfig\nfrom .c import d\n"
         "from typing import TYPE_CHECKING\n"
         "if TYPE_CHECKING:\n    import jax",

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from icl_lab import store
-from icl_lab.analysis.compared_run import load_compared
-from icl_lab.analysis.measures import alignment
+from icl_lab.analysis import alignment
+from icl_lab.analysis.loaded_run import load_compared
 from icl_lab.families.regression.task import make_model
 from icl_lab.plots.run_figures import draw_run
 from icl_lab.store import layout

@@ -63,7 +63,7 @@ def _of_group(places: Iterable[str]) -> Iterator[str]:
         for path in [_file(place)] if _file(place).exists() else sorted((ROOT / place).rglob("*.py")):
             name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
             if COMMAND in path.read_text(encoding="utf-8").splitlines() and name not in UNTYPED:
-                yield name
+                yield name.removesuffix(".__main__")
 
 
 def parser_of(command: str, *words: str) -> cli.Parser:
@@ -84,7 +84,8 @@ def parser_of(command: str, *words: str) -> cli.Parser:
 
 
 def _file(command: str) -> Path:
-    return ROOT / f"{command.replace('.', '/')}.py"
+    place = ROOT / command.replace(".", "/")
+    return place / "__main__.py" if place.is_dir() else place.with_suffix(".py")
 
 
 def rows_of(parser: cli.Parser) -> list[Row]:

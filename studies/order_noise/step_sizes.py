@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from icl_lab.analysis.loaded_run import load_run
-from icl_lab.analysis.measures.position_steps import position_steps
+from icl_lab.analysis.position_steps import position_steps
 from icl_lab.store import layout
 from icl_lab.store.readers import expecting, read_json
 from icl_lab.studies.runs import summary_part
@@ -20,7 +20,7 @@ Measure = Callable[[Path], float]
 
 @lru_cache(maxsize=64)
 def steps_of(run: Path) -> dict[str, Any]:
-    """`analysis.measures.position_steps` of a run."""
+    """`analysis.position_steps` of a run."""
     return position_steps(load_run(run))
 
 

@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from icl_lab.analysis.measures import shifts
-from icl_lab.analysis.measures.interpolation import interpolated
-from icl_lab.analysis.measures.sine_functions import functions
-from icl_lab.analysis.measures.weights import products, rescale
+from icl_lab.analysis import shifts
+from icl_lab.analysis.compare_sine import functions
+from icl_lab.analysis.weights import interpolated, products, rescale
 from icl_lab.baselines import step_sizes
 from icl_lab.baselines.construction import gd_params
 from icl_lab.baselines.gradient_descent import Predictor
@@ -44,7 +43,7 @@ LAYERS = {
 STEPS = "GD Steps / Transformer Layers"
 POOL_LOSS = "test loss"
 ALGORITHMS = {"gd": GD, "gd_plus_plus": GDPP}
-# panel -> its column in `analysis.measures.over_training`, after the algorithm's name
+# panel -> its column in `analysis.over_training`, after the algorithm's name
 COMPARED = {
     "cosine of sensitivities with the algorithm's": "model_cos",
     "mean norm of the sensitivity difference": "model_diff",

@@ -13,7 +13,7 @@ control of some claim:
 - Milestones: equal fraction of the schedule (exponent 1), or equal integral of the learning rate (exponent 1/2).
 - LLC of two tasks over one: a twin with other data.
 
-What a claimed stage is: `analysis.measures.development.nulls`. Sources of ranges: "text" (the paper, or its published
+What a claimed stage is: `analysis.development.nulls`. Sources of ranges: "text" (the paper, or its published
 data), "derived" (a null or a limit), "ours" (a pilot run, or our choice).
 """
 

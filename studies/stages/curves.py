@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from icl_lab.analysis.measures.development.trajectory import TRAJECTORY, WALK
+from icl_lab.analysis.essential_dynamics import TRAJECTORY, WALK
 from icl_lab.store import layout
 from icl_lab.store.readers import read_csv
 from icl_lab.store.rundir import read_config

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from icl_lab.analysis.measures.development.develop import rescaled_settings
-from icl_lab.analysis.measures.development.stages import LEAST
-from icl_lab.analysis.measures.llc_health import HEALTHY
-from icl_lab.analysis.measures.llc_run import estimate_run
-from icl_lab.analysis.measures.llc_settings import Settings
+from icl_lab.analysis.develop import rescaled_settings
+from icl_lab.analysis.development.milestones import LEAST
+from icl_lab.analysis.llc.checkpoints import estimate_run
+from icl_lab.analysis.llc.health import HEALTHY
+from icl_lab.analysis.llc.settings import Settings
 from icl_lab.store import layout
 from icl_lab.store.lock import locked
 from icl_lab.store.readers import read_csv, read_json

@@ -12,8 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from icl_lab.analysis.develop import SETTINGS
-from icl_lab.analysis.measures.llc_settings import Settings
+from icl_lab.analysis.llc.settings import SETTINGS, Settings
 from icl_lab.store.lock import locked
 from icl_lab.studies.runs import FEW_SEEDS, FURTHER_SEEDS, MANY_SEEDS, SOME_SEEDS, Runs
 
@@ -115,7 +114,7 @@ def _at(chains: Mapping[str, Any], *names: str) -> dict[str, Settings]:
 CONTROLS = ("constant_rate", "no_layer_norm", "doubled_residual")
 # an estimate of the regression transformer takes 20 seconds of a core, so most of its runs have one setting
 AT_ONE_SETTING = ("short_schedule", "schedules", "long_schedule", "large_batch")
-# runs -> the recipe of `analysis.measures.development.develop`
+# runs -> the recipe of `analysis.develop`
 RECIPES: Mapping[str, dict[str, Any]] = {
     "narrow_two_tasks": {"settings": _settings(QUICK), "checkpoints": AT_TWO},
     "narrow_one_task": {"settings": _at(QUICK, "default"), "checkpoints": AT_ONE},
@@ -136,7 +135,7 @@ RECIPES: Mapping[str, dict[str, Any]] = {
 
 def _analyse(recipe: Mapping[str, Any], run: Path) -> None:
     """All that claims and figures read of a run, in its analysis/develop/."""
-    from icl_lab.analysis.measures.development.develop import Recipe, develop, is_developed
+    from icl_lab.analysis.develop import Recipe, develop, is_developed
     from icl_lab.plots.develop import draw_development
 
     with locked(run, timeout=math.inf):

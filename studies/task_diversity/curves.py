@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from icl_lab.analysis.measures import mode_connectivity, task_paths, trajectory_pca
+from icl_lab.analysis import paths
+from icl_lab.analysis.development import trajectory_pca
 from icl_lab.store.rundir import read_metrics
 from icl_lab.studies.curve_rows import ABOVE, BELOW, Curve, Series
 from icl_lab.studies.task_diversity import measures
@@ -168,7 +169,7 @@ def halfway(run: Path, name: str) -> Series:
     tasks = measures.tasks_of(run)
     if not 2 <= tasks < np.inf:
         return {}
-    place = task_paths.share_of_dmmse(measures.paths_of(run))
+    place = paths.share_of_dmmse(measures.paths_of(run))
     return {("", series): ([tasks], [value]) for series, value in ((TF, place), (RIDGE, 0.0), (DMMSE, 1.0))}
 
 
@@ -181,7 +182,7 @@ def lines(*shown: float) -> Callable[[Sequence[Path], str], Series]:
     def curves(runs: Sequence[Path], name: str) -> Series:
         other, seed_runs = _twin(runs)
         excess = {
-            tasks_in_words(run): mode_connectivity.above_chord(measures.losses_on_line(run, other))
+            tasks_in_words(run): paths.above_chord(measures.losses_on_line(run, other))
             for run in seed_runs
             if measures.tasks_of(run) in shown
         }

@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from icl_lab.analysis import paths, transience
+from icl_lab.analysis import transience as threshold
+from icl_lab.analysis.development import trajectory_pca
 from icl_lab.analysis.loaded_run import LoadedRun, load_run
-from icl_lab.analysis.measures import mode_connectivity, task_paths, threshold, trajectory_pca, transience
 from icl_lab.baselines.pool_losses import exact_losses, smoothed
 from icl_lab.families.diversity.config import DiversityConfig
 from icl_lab.families.diversity.task import latent_sequences, make_eval_set, predictions_of, root_sequences
@@ -234,7 +236,7 @@ def exponent(*tasks: float) -> Measure:
 
 def middle_of_paths(num_tasks: float) -> Measure:
     """Where the loss lies halfway between two tasks of the pool: 0 at ridge's, 1 at dMMSE's."""
-    return lambda runs: task_paths.share_of_dmmse(paths_of(at(runs, num_tasks)))
+    return lambda runs: paths.share_of_dmmse(paths_of(at(runs, num_tasks)))
 
 
 def fall_of_paths(few: float, many: float) -> Measure:
@@ -245,7 +247,7 @@ def fall_of_paths(few: float, many: float) -> Measure:
 @lru_cache(maxsize=64)
 def paths_of(run: Path) -> dict[str, np.ndarray]:
     """Losses along the paths between tasks of the pool."""
-    return task_paths.losses_on_paths(decoder_of(run))
+    return paths.losses_on_paths(decoder_of(run))
 
 
 def barrier_of(num_tasks: float) -> Measure:
@@ -259,19 +261,19 @@ def barrier_of(num_tasks: float) -> Measure:
 
 def barrier(run: Path, other: Path) -> float:
     """The barrier on fresh tasks between two runs' parameters."""
-    return mode_connectivity.barrier(losses_on_line(run, other))
+    return paths.barrier(losses_on_line(run, other))
 
 
 def weights_apart(run: Path, other: Path) -> float:
     """How far two runs' parameters are apart, over their norm."""
-    return mode_connectivity.weight_distance(decoder_of(run), decoder_of(other))
+    return paths.weight_distance(decoder_of(run), decoder_of(other))
 
 
 @lru_cache(maxsize=128)
 def losses_on_line(run: Path, other: Path) -> np.ndarray:
     """Losses on fresh tasks along the line between two runs' parameters."""
     one, two = decoder_of(run), decoder_of(other)
-    return mode_connectivity.losses_between(one, two, make_eval_set(two.config, latent_sequences(two.config)))
+    return paths.losses_between(one, two, make_eval_set(two.config, latent_sequences(two.config)))
 
 
 # trajectories

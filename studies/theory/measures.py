@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from icl_lab.analysis.measures.preconditioner import learnt_preconditioners, relative_distance
-from icl_lab.analysis.measures.shifts import losses_on, model_on
-from icl_lab.analysis.measures.test_set import half_squared_errors
-from icl_lab.analysis.shifts import shifted
+from icl_lab.analysis.paired_losses import half_squared_errors
+from icl_lab.analysis.shifts import losses_on, model_on, shifted
+from icl_lab.analysis.weights import learnt_preconditioners, relative_distance
 from icl_lab.baselines.preconditioned import preconditioner
 from icl_lab.families.regression.task import make_test_batch
 from icl_lab.src.covariance import fixed_eigenvalues
@@ -58,7 +57,7 @@ def over_paired(name: str) -> Measure:
 
 @lru_cache(maxsize=512)
 def shifted_losses(run: Path, shift: str) -> dict[str, float]:
-    """Mean losses on test tasks of a shift ("" for none), by predictor: `analysis.measures.shifts.losses_on`."""
+    """Mean losses on test tasks of a shift ("" for none), by predictor: `analysis.shifts.losses_on`."""
     loaded = compared_run(run)
     data = shifted(loaded.config.data, shift) if shift else loaded.config.data
     return {name: float(errors.mean()) for name, errors in losses_on(loaded, data).items()}

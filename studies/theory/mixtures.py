@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from icl_lab.analysis import dual_modes
+from icl_lab.analysis.dual_modes import BAYES, DMMSE, RIDGE, TF, Compared
 from icl_lab.analysis.loaded_run import load_run
-from icl_lab.analysis.measures import dual_modes
-from icl_lab.analysis.measures.dual_modes import BAYES, DMMSE, RIDGE, TF, Compared
 from icl_lab.src.data_config import PoolData
 from icl_lab.studies.claim import Claim
 from icl_lab.studies.curve_rows import Series

@@ -11,8 +11,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from icl_lab.analysis.measures import growth, turn
-from icl_lab.analysis.measures.escape import escape_of
+from icl_lab.analysis import algorithm_distance, plateau
+from icl_lab.analysis.plateau import escape_of
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.regression.task import evaluation_context
 from icl_lab.src.data_config import DataConfig
@@ -70,7 +70,7 @@ def exponent(run: Path, other: Path) -> float:
 def steps_of_a_factor_e(run: Path) -> float:
     """1 / log(1 + lr lambda): the steps in which merged matrices grow by a factor e."""
     config = read_config(run)
-    return 1 / math.log1p(config.training.lr * growth.growth_rate(config.data))
+    return 1 / math.log1p(config.training.lr * plateau.growth_rate(config.data))
 
 
 def slope_over_derived(run: Path, other: Path) -> float:
@@ -80,7 +80,7 @@ def slope_over_derived(run: Path, other: Path) -> float:
 
 
 @lru_cache(maxsize=512)
-def derived(run: Path) -> growth.Divergence:
+def derived(run: Path) -> plateau.Divergence:
     """When a run leaves, in closed form from the initial weights: merged, or the flow of four factors.
 
     Under Adam the latter at the rate lr / epsilon, which is Adam's where gradients are far below epsilon.
@@ -89,9 +89,9 @@ def derived(run: Path) -> growth.Divergence:
     config, weights = loaded.config, _initial(run)
     if config.model.merged:
         share = 1 / (2 * config.data.dim)
-        return growth.Divergence(growth.merged_escape(weights, config.data, config.training.lr, share), False)
+        return plateau.Divergence(plateau.merged_escape(weights, config.data, config.training.lr, share), False)
     adam = config.training.optimizer == "adamw"
-    return growth.factors_escape(weights, config.data, config.training.lr / (ADAM_EPSILON if adam else 1.0))
+    return plateau.factors_escape(weights, config.data, config.training.lr / (ADAM_EPSILON if adam else 1.0))
 
 
 def _initial(run: Path) -> dict[str, np.ndarray]:
@@ -121,7 +121,7 @@ def plateau_is_derived(run: Path) -> float:
 def turned(run: Path) -> float:
     """The step from which a run is nearer to GD++ than to gradient descent for good; infinite if it never is."""
     similarities = cosines(run)
-    at = turn.turn(similarities["step"], similarities["gd"], similarities["gd_plus_plus"])
+    at = algorithm_distance.turn(similarities["step"], similarities["gd"], similarities["gd_plus_plus"])
     return at.step if at else float("inf")
 
 

@@ -149,7 +149,7 @@ there it is SGD of rate lr/ε, and d⁻² again.""",
     """A run has left the plateau where 1/(2D) of the way from the loss of predicting zero to that of one step of gradient descent is first made, and
 has learnt where half of it is for good; the step is halfway between two records. One layer, D = N = 10 uniform inputs, batches of 512, ten
 seeds. A seed's initial weights are the same at every scale, but for the scale. Closed forms start from these weights
-(`analysis/measures/growth.py`); tests integrate the flow and sample the loss.""",
+(`analysis/plateau.py`); tests integrate the flow and sample the loss.""",
     tuple(claim.name for claim in CLAIMS),
     tuple(figure.name for figure in FIGURES),
 )

@@ -11,9 +11,9 @@ import pytest
 from jax.tree_util import Partial
 from scipy.stats import sem
 
-from icl_lab.analysis.compared_run import ComparedRun
-from icl_lab.analysis.measures.algorithm_distance import Response, distance, response
-from icl_lab.analysis.measures.algorithms import ALGORITHMS, algorithms_of, own_step_sizes
+from icl_lab.analysis.algorithm_distance import Response, distance, response
+from icl_lab.analysis.algorithms import ALGORITHMS, algorithms_of, own_step_sizes
+from icl_lab.analysis.loaded_run import ComparedRun
 from icl_lab.baselines.construction import gd_params
 from icl_lab.baselines.gradient_descent import gd, gd_plus_plus
 from icl_lab.baselines.step_sizes import best_step_sizes, guarded, spectrum_of
@@ -130,7 +130,7 @@ def test_what_has_no_direction_or_no_loss_has_no_distance() -> None:
 def test_what_is_not_defined_says_why(
     model: dict[str, Any], missing: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from icl_lab.analysis.measures import algorithms, over_training
+    from icl_lab.analysis import algorithms, over_training
 
     monkeypatch.setattr(algorithms, "trained_gd_plus_plus", lambda *_: Partial(jnp.zeros_like))
     for module in (algorithms, over_training):

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from icl_lab.analysis.compared_run import ComparedRun, load_compared
-from icl_lab.analysis.measures import alignment
+from icl_lab.analysis import alignment
+from icl_lab.analysis.loaded_run import ComparedRun, load_compared
 from icl_lab.families.regression.task import LOGGED
 from icl_lab.src.batch import Batch
 from icl_lab.store import StoreError, layout, readers

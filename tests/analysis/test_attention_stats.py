@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from icl_lab.analysis.compared_run import ComparedRun
-from icl_lab.analysis.measures.attention_stats import attention_scores, attention_stats, gd_scores, influence
+from icl_lab.analysis.attention_stats import attention_scores, attention_stats, gd_scores, influence
+from icl_lab.analysis.loaded_run import ComparedRun
 from icl_lab.baselines.construction import gd_params
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.regression.task import GradientDescent, clean_twin, evaluation_context, make_model

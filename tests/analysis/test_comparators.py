@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ttest_1samp
 
-from icl_lab.analysis.measures import comparators as module
-from icl_lab.analysis.measures.comparators import COMPARATORS, Comparator, half_errors, tuned_gd
+from icl_lab.analysis import comparators as module
+from icl_lab.analysis.comparators import COMPARATORS, Comparator, half_errors, tuned_gd
 from icl_lab.families.regression.config import MEASURED as COLUMNS
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.regression.task import (

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from icl_lab.analysis.compared_run import ComparedRun
-from icl_lab.analysis.measures.copying import copying, first_layer_gradients, own_next_other
+from icl_lab.analysis.copying import copying, first_layer_gradients, own_next_other
+from icl_lab.analysis.loaded_run import ComparedRun
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.regression.task import GradientDescent, evaluation_context, make_model
 from icl_lab.src.checks import ConfigError

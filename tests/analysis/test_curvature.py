@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from icl_lab.analysis.measures.curvature import eigenvalue_ends, largest_eigenvalue
+from icl_lab.analysis.hessian import eigenvalue_ends, largest_eigenvalue
 from icl_lab.src.model import Model
 
 RNG = np.random.default_rng(0)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from icl_lab.analysis.measures import detectors as detectors_of
-from icl_lab.analysis.measures.detectors import DETECTORS, clean_posterior, detectors, minus_gd_error
-from icl_lab.analysis.measures.separation import matched_auroc, separation
+from icl_lab.analysis import detectors as detectors_of
+from icl_lab.analysis.detectors import DETECTORS, clean_posterior, detectors, minus_gd_error
+from icl_lab.analysis.separation import matched_auroc, separation
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.regression.outputs import OUTPUTS
 from icl_lab.families.regression.task import clean_twin, evaluation_context

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from icl_lab.analysis.measures.escape import NEVER, Escape, escape, escape_in, escape_of, halfway
+from icl_lab.analysis.plateau import NEVER, Escape, escape, escape_in, escape_of, halfway
 
 ZERO, LEARNT = 0.4, 0.2
 RATE = 0.02

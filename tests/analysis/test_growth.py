@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from icl_lab.analysis.measures import growth
+from icl_lab.analysis import plateau
 from icl_lab.src.data_config import DataConfig
 from icl_lab.src.one_step import one_step_loss, one_step_size
 
@@ -27,7 +27,7 @@ def form() -> np.ndarray:
     """That of the loss, kappa (c_y tr M_xx + c_x . m_y), as its coefficients of M_au c_w."""
     found = np.zeros((3, 4, 4))
     for a in range(3):
-        found[a, a, 3] = found[a, 3, a] = growth.coupling(DATA)
+        found[a, a, 3] = found[a, 3, a] = plateau.coupling(DATA)
     return found
 
 
@@ -37,14 +37,14 @@ def test_the_lowest_order_of_the_loss() -> None:
     terms = np.einsum("bd,buw,b->bduw", x_query, scatter, target)
     errors = terms.std(axis=0) / math.sqrt(len(terms))
     assert (np.abs(terms.mean(axis=0) - form()) < 5 * errors).all()
-    assert errors.max() < growth.coupling(DATA) / 20
+    assert errors.max() < plateau.coupling(DATA) / 20
 
 
 def test_the_rate_is_the_largest_singular_value_of_the_bilinear_form() -> None:
     """Of the matrix [M's entries, c's entries] of kappa (c_y tr M_xx + c_x . m_y)."""
     values = np.linalg.svd(form().reshape(12, 4), compute_uv=False)
-    assert growth.growth_rate(DATA) == pytest.approx(values[0], rel=1e-12)
-    assert growth.coupling(DATA) == pytest.approx(4 * VARIANCE**2 * 1.5**2, rel=1e-12)
+    assert plateau.growth_rate(DATA) == pytest.approx(values[0], rel=1e-12)
+    assert plateau.coupling(DATA) == pytest.approx(4 * VARIANCE**2 * 1.5**2, rel=1e-12)
 
 
 def merged(trace_part: float, label: float) -> dict[str, np.ndarray]:
@@ -77,13 +77,13 @@ def test_the_escape_of_merged_matrices_is_that_of_the_integrated_flow(t: float, 
 
     made.terminal = True  # type: ignore[attr-defined]
     solved = solve_ivp(flow, (0, 1e4), [t, c], events=made, rtol=1e-9, atol=1e-14)
-    assert growth.merged_escape(merged(t, c), DATA, lr, share) * lr == pytest.approx(solved.t[-1], rel=2e-3)
+    assert plateau.merged_escape(merged(t, c), DATA, lr, share) * lr == pytest.approx(solved.t[-1], rel=2e-3)
 
 
 def test_each_tenth_of_the_scale_takes_the_merged_as_much_longer() -> None:
     """log(10) / log(1 + lr lambda)."""
-    found = [growth.merged_escape(merged(scale, -scale), DATA, 0.01) for scale in (1e-4, 1e-5, 1e-6)]
-    step = math.log(10) / math.log1p(0.01 * growth.growth_rate(DATA))
+    found = [plateau.merged_escape(merged(scale, -scale), DATA, 0.01) for scale in (1e-4, 1e-5, 1e-6)]
+    step = math.log(10) / math.log1p(0.01 * plateau.growth_rate(DATA))
     np.testing.assert_allclose(np.diff(found), step, rtol=1e-6)
 
 
@@ -102,8 +102,8 @@ def aligned(a: float) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("a", [0.1, 0.01])
 def test_balanced_factors_diverge_at_a_time_in_closed_form(a: float) -> None:
     """(a^2)' = 2 kappa a^2 b^2 = 2 kappa D a^4, so the time is 1 / (2 kappa D a^2): as one over the scale squared."""
-    expected = 1 / (2 * growth.coupling(DATA) * 3 * a**2)
-    found = growth.factors_escape(aligned(a), DATA, 0.5)
+    expected = 1 / (2 * plateau.coupling(DATA) * 3 * a**2)
+    found = plateau.factors_escape(aligned(a), DATA, 0.5)
     assert found.step * 0.5 == pytest.approx(expected, rel=1e-5)
     assert not found.rank_one
 
@@ -117,12 +117,12 @@ def test_factors_of_one_direction_diverge_in_it() -> None:
         "value": a * np.outer(first, label)[:, None],
         "projection": -a * np.outer(label, label)[None],
     }
-    found = growth.factors_escape(factors, DATA, 1.0)
-    assert found.step == pytest.approx(1 / (2 * growth.coupling(DATA) * a**2), rel=1e-5)
+    found = plateau.factors_escape(factors, DATA, 1.0)
+    assert found.step == pytest.approx(1 / (2 * plateau.coupling(DATA) * a**2), rel=1e-5)
     assert found.rank_one
 
 
 def test_the_learnt_loss_is_below_zeros() -> None:
     """Of D = N = 10 uniform inputs, 0.2062, as gradient descent with step .606 has."""
     data = DataConfig()
-    assert growth.least_loss(data) == pytest.approx(0.2062, abs=2e-4)
+    assert plateau.least_loss(data) == pytest.approx(0.2062, abs=2e-4)

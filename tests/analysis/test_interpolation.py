@@ -7,9 +7,8 @@ import jax
 import numpy as np
 import pytest
 
-from icl_lab.analysis.compared_run import ComparedRun
-from icl_lab.analysis.measures.interpolation import interpolated, params_of_products
-from icl_lab.analysis.measures.weights import products
+from icl_lab.analysis.loaded_run import ComparedRun
+from icl_lab.analysis.weights import interpolated, params_of_products, products
 from icl_lab.baselines.construction import gd_params
 from icl_lab.baselines.gradient_descent import gd, gd_plus_plus
 from icl_lab.families.regression.config import RegressionConfig

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from icl_lab.analysis.layerwise import layerwise, paired_ratio, steps_to_reach, verdict
 from icl_lab.analysis.loaded_run import LoadedRun
-from icl_lab.analysis.measures.layerwise import layerwise, paired_ratio, steps_to_reach, verdict
 from icl_lab.baselines.construction import gd_params
 from icl_lab.baselines.gd_curve import gd_curve
 from icl_lab.families.layerwise.config import LayerwiseConfig

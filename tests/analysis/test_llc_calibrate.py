@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from icl_lab.analysis.measures.llc_calibration import FRACTIONS, advise, grid, nearest
+from icl_lab.analysis.llc_calibrate import FRACTIONS, advise, grid, nearest
 from icl_lab.store import layout
 from tests.analysis.llc_runs import trained, words
 from tests.doors import Refused, ran, refused

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from icl_lab.analysis import llc_saturation
-from icl_lab.analysis.measures.llc_saturation import line, settings_of
+from icl_lab.analysis.llc_saturation import line, settings_of
 from icl_lab.lab import cli
 from icl_lab.src.checks import ConfigError
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from icl_lab import analysis, store
-from icl_lab.analysis.compared_run import ComparedRun, load_compared
-from icl_lab.analysis.loaded_run import LoadedRun, load_run
+from icl_lab.analysis.loaded_run import ComparedRun, LoadedRun, load_compared, load_run
 from icl_lab.families.diversity import task as diversity
 from icl_lab.families.layerwise import task as layerwise
 from icl_lab.families.regression import task as regression

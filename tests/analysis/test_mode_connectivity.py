@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from icl_lab.analysis.loaded_run import LoadedRun
-from icl_lab.analysis.measures.mode_connectivity import barrier, losses_between, weight_distance
+from icl_lab.analysis.paths import barrier, losses_between, weight_distance
 from icl_lab.families.diversity.config import DiversityConfig
 from icl_lab.families.diversity.task import EvalSet
 from icl_lab.src.batch import Batch

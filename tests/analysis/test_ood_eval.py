@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from icl_lab.analysis.compared_run import ComparedRun, load_compared
-from icl_lab.analysis.measures.ood_eval import ood_curve, write
+from icl_lab.analysis.loaded_run import ComparedRun, load_compared
+from icl_lab.analysis.ood_eval import ood_curve, write
 from icl_lab.baselines.construction import gd_params
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.regression.task import GradientDescent, evaluation_context, make_model

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from icl_lab.analysis.loaded_run import LoadedRun
-from icl_lab.analysis.measures.position_steps import EXCHANGEABLE, agreement, position_steps, read_step_sizes
+from icl_lab.analysis.position_steps import EXCHANGEABLE, agreement, position_steps, read_step_sizes
 from icl_lab.baselines.construction import gd_params
 from icl_lab.baselines.gradient_descent import gd
 from icl_lab.baselines.position_weighted import position_weighted_gd

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from icl_lab.analysis.measures.preconditioner import learnt_preconditioners, relative_distance
+from icl_lab.analysis.weights import learnt_preconditioners, relative_distance
 from icl_lab.baselines.construction import gd_params
 from icl_lab.families.regression.config import RegressionConfig
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from icl_lab.analysis.measures.separation import matched_auroc, pair_counts, position_auroc, raw_auroc, separation
+from icl_lab.analysis.separation import matched_auroc, pair_counts, position_auroc, raw_auroc, separation
 
 
 def draws(seed, contexts=400, pairs=5, p=0.3):

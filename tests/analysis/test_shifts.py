@@ -6,17 +6,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from icl_lab.analysis.compared_run import ComparedRun
-from icl_lab.analysis.measures.shifts import (
+from icl_lab.analysis.loaded_run import ComparedRun
+from icl_lab.analysis.shifts import (
     SHIFTS,
     losses_on,
     model_on,
     replaced_labels,
     rows_on,
+    shifted,
     shifted_batches,
     shifted_losses,
 )
-from icl_lab.analysis.shifts import shifted
 from icl_lab.baselines import preconditioned
 from icl_lab.baselines.construction import gd_params
 from icl_lab.baselines.gradient_descent import gd

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from icl_lab.analysis.loaded_run import LoadedRun
-from icl_lab.analysis.measures.task_diversity import measure_test_set, verdict_of
+from icl_lab.analysis.task_diversity import measure_test_set, verdict_of
 from icl_lab.baselines.pool_losses import exact_losses
 from icl_lab.families.diversity.config import DiversityConfig
 from icl_lab.families.diversity.outputs import MEASURED

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from icl_lab.analysis.measures.task_paths import path, share_of_dmmse
+from icl_lab.analysis.paths import path, share_of_dmmse
 
 
 def test_a_path_joins_two_tasks_and_keeps_the_mean_norm() -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import stats
 
-from icl_lab.analysis.measures.threshold import TIE, crossing
+from icl_lab.analysis.transience import TIE, crossing
 
 M = 2.0 ** np.arange(6)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from icl_lab.analysis.measures.layerwise import verdict
+from icl_lab.analysis.layerwise import verdict
 from icl_lab.analysis.trained import in_words, of_run, with_verdict
 from icl_lab.baselines import preconditioned
 from icl_lab.baselines.gradient_descent import fit_step_size

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import stats
 
-from icl_lab.analysis.measures.transience import critical_step, power_law, rise, verdict
+from icl_lab.analysis.transience import critical_step, power_law, rise, verdict
 
 CURVES = hnp.arrays(float, st.integers(1, 12), elements=st.sampled_from(np.arange(0, 2, 0.25).tolist()))
 

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from icl_lab.analysis.compared_run import ComparedRun
-from icl_lab.analysis.measures import algorithm_distance, over_training
-from icl_lab.analysis.measures.turn import Turn, cosines_of, turn, turn_of
+from icl_lab.analysis import algorithm_distance, over_training
+from icl_lab.analysis.algorithm_distance import Turn, cosines_of, turn, turn_of
+from icl_lab.analysis.loaded_run import ComparedRun
 from icl_lab.baselines.construction import gd_params
 from icl_lab.baselines.gd_plus_plus import Rates, gd_plus_plus_of
 from icl_lab.families.regression.config import RegressionConfig

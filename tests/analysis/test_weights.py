@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icl_lab.analysis.measures.weights import products, rescale
+from icl_lab.analysis.weights import products, rescale
 from icl_lab.baselines.construction import gd_params
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.regression.task import make_model

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from icl_lab.analysis.compared_run import ComparedRun
-from icl_lab.analysis.measures import comparators
+from icl_lab.analysis import comparators
+from icl_lab.analysis.loaded_run import ComparedRun
 from icl_lab.baselines.linear_mmse import bayes_penalty, linear_mmse, partly_agreeing, ridge
 from icl_lab.baselines.mask_bayes import NextPair, condition, log_density, mask_bayes
 from icl_lab.families.regression.config import RegressionConfig, canonical_context

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from icl_lab.analysis.measures import llc_health
+from icl_lab.analysis.llc import health
 from icl_lab.plots import style
 from icl_lab.plots.llc import BOUNDS, HEALTHY, draw_llc
 from icl_lab.plots.llc_calibration import draw_calibration
@@ -103,6 +103,6 @@ def test_the_heat_maps_frame_what_is_recommended(
 
 def test_the_bounds_that_are_drawn_are_those_of_health() -> None:
     """Plots import no measures, so the numbers stand twice."""
-    bounds = llc_health.SATURATED, llc_health.UNSTABLE, llc_health.REJECTED
+    bounds = health.SATURATED, health.UNSTABLE, health.REJECTED
     assert tuple(BOUNDS[name] for name in ("saturation", "stability", "acceptance")) == bounds
-    assert HEALTHY == llc_health.HEALTHY
+    assert HEALTHY == health.HEALTHY

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from icl_lab.analysis.measures.development.develop import OF_A_CHANGE
+from icl_lab.analysis.develop import OF_A_CHANGE
 from icl_lab.lab.configs.presets import preset, resolve
 from icl_lab.plots.stage_bars import CHANGE_POINT, FAINT, MILESTONE, NO_STAGE, OF_LOSS_TOO, draw_stage_bars
 from icl_lab.store import layout, rundir

@@ -10,8 +10,8 @@ import pytest
 
 from icl_lab import store
 from icl_lab.analysis.command import OF_ANY_FAMILY
+from icl_lab.analysis.layerwise import layerwise
 from icl_lab.analysis.loaded_run import load_run
-from icl_lab.analysis.measures.layerwise import layerwise
 from icl_lab.runners.loop import Run, run_pack
 from icl_lab.runners.progress import NullLogger
 from icl_lab.store import layout

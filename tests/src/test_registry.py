@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from icl_lab.analysis.measures.algorithms import ALGORITHMS, TF
-from icl_lab.analysis.measures.comparators import COMPARATORS
-from icl_lab.analysis.measures.test_set import BASELINES
+from icl_lab.analysis.algorithms import ALGORITHMS, TF
+from icl_lab.analysis.comparators import COMPARATORS
+from icl_lab.analysis.paired_losses import BASELINES
 from icl_lab.lab.configs.registry import FAMILIES, outputs_of
 from icl_lab.src import registries
 from icl_lab.src.checks import ConfigError

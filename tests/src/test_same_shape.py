@@ -12,21 +12,21 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from icl_lab.analysis.measures import (
+from icl_lab.analysis import (
     algorithm_distance,
     comparators,
     layerwise,
+    paired_losses,
+    paths,
     position_steps,
-    preconditioner,
     separation,
-    task_paths,
-    test_set,
-    threshold,
     transience,
-    turn,
+    weights,
 )
-from icl_lab.analysis.measures.algorithm_distance import Response
-from icl_lab.analysis.measures.development import behaviour
+from icl_lab.analysis import algorithm_distance as turn
+from icl_lab.analysis import transience as threshold
+from icl_lab.analysis.algorithm_distance import Response
+from icl_lab.analysis.development import behaviour
 from icl_lab.baselines import bayes, comparison, loss_curves
 from icl_lab.families.diversity import task as diversity
 from icl_lab.families.languages import task as languages
@@ -62,17 +62,19 @@ TABLE: dict[tuple[Any, str], Pair] = {
     (bayes, "best_smoothing"): lambda a, b: bayes.best_smoothing(batch_of(b)._replace(y=b), a, jnp.ones((2, 3)), 1.0),
     (loss_curves, "prediction_losses"): lambda a, b: loss_curves.prediction_losses(a[None], batch_of(b)),
     (loss_curves, "unstable_share"): lambda a, b: loss_curves.unstable_share(a[None], b[None]),
-    (test_set, "ratio_and_error"): test_set.ratio_and_error,
-    (test_set, "half_squared_errors"): lambda a, b: test_set.half_squared_errors({"mine": lambda _: a}, batch_of(b)),
+    (paired_losses, "ratio_and_error"): paired_losses.ratio_and_error,
+    (paired_losses, "half_squared_errors"): lambda a, b: paired_losses.half_squared_errors(
+        {"mine": lambda _: a}, batch_of(b)
+    ),
     (comparators, "half_errors"): lambda a, b: comparators.half_errors({"mine": lambda _: a}, batch_of(b)),
     (layerwise, "paired_ratio"): layerwise.paired_ratio,
     (algorithm_distance, "distance"): lambda a, b: algorithm_distance.distance(response(a), response(a), b),
     (position_steps, "agreement"): position_steps.agreement,
-    (preconditioner, "relative_distance"): preconditioner.relative_distance,
+    (weights, "relative_distance"): weights.relative_distance,
     (turn, "turn"): lambda a, b: turn.turn(b, a, b),
     (threshold, "crossing"): lambda a, b: threshold.crossing(np.arange(1, 6), a, b),
     (transience, "critical_step"): transience.critical_step,
-    (task_paths, "path"): lambda a, b: task_paths.path(a, b, np.linspace(0, 1, 3)),
+    (paths, "path"): lambda a, b: paths.path(a, b, np.linspace(0, 1, 3)),
     (separation, "pair_counts"): lambda a, b: separation.pair_counts(a, b > 0, np.ones((5, 1))),
     (separation, "matched_auroc"): lambda a, b: separation.matched_auroc(a, b > 0, np.ones((5, 1))),
     (separation, "raw_auroc"): lambda a, b: separation.raw_auroc(a, b > 0),

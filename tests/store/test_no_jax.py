@@ -6,13 +6,11 @@ from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).resolve().parent.parent.parent / "analysis"
-ANALYSES = [f"analysis.{path.stem}" for path in sorted(FOLDER.glob("*.py")) if "__main__" in path.read_text()]
 LIGHT = {
     "store": ("store", "store.lock", "store.params", "store.checkpoint", "store.provenance", "store.rundir"),
     "lists of runs": ("store.runs", "store.listing", "store.provenance"),
     "command lines": ("lab.cli", "lab.configs.presets", "runners.command", "runners.flags"),
-    "analyses": ("analysis", *ANALYSES),
+    "analyses": ("analysis", "analysis.trained", "analysis.compare", "analysis.llc.settings", "analysis.llc.health"),
     "figures": ("plots.attention_quick", "plots.run_figures", "plots.training", "plots.weights", "plots.style"),
     "figures of sweeps": ("plots.fig_templates",),
     "seeds": ("scripts.demo_seeds",),

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from icl_lab.analysis.compared_run import ComparedRun
-from icl_lab.analysis.measures import over_training
-from icl_lab.analysis.measures.algorithms import own_step_sizes
-from icl_lab.analysis.measures.shifts import shifted_batches
+from icl_lab.analysis import over_training
+from icl_lab.analysis.algorithms import own_step_sizes
+from icl_lab.analysis.loaded_run import ComparedRun
+from icl_lab.analysis.shifts import shifted_batches
 from icl_lab.baselines.construction import gd_params
 from icl_lab.baselines.gd_plus_plus import Rates, gd_plus_plus_of
 from icl_lab.families.regression.config import RegressionConfig

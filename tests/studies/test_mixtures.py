@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from icl_lab.analysis.measures import dual_modes
-from icl_lab.analysis.measures.dual_modes import BAYES, DMMSE, RIDGE, TF, Compared
+from icl_lab.analysis import dual_modes
+from icl_lab.analysis.dual_modes import BAYES, DMMSE, RIDGE, TF, Compared
 from icl_lab.baselines import bayes, mixture
 from icl_lab.src.batch import Batch
 from icl_lab.src.checks import ConfigError

@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from icl_lab.analysis.develop import SETTINGS
-from icl_lab.analysis.measures.llc_settings import Settings
+from icl_lab.analysis.llc.settings import SETTINGS, Settings
 from icl_lab.lab.configs.presets import preset, resolve
 from icl_lab.store import layout, rundir
 from icl_lab.studies.figure import Figure

@@ -52,7 +52,7 @@ def test_one_gradient_step_is_as_far_as_the_claim_says(name: str) -> None:
 
 @pytest.mark.parametrize("name", of_preconditioned.DISTANCES)
 def test_the_identity_and_the_inverse_are_as_far_as_the_claim_says(name: str) -> None:
-    from icl_lab.analysis.measures.preconditioner import relative_distance
+    from icl_lab.analysis.weights import relative_distance
 
     data = data_of(name)
     a, eigenvalues = preconditioned.preconditioner(data), fixed_eigenvalues(data)

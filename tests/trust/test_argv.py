@@ -20,7 +20,6 @@ from icl_lab.analysis import (
     developmental_metrics,
     essential_dynamics,
     layerwise,
-    llc,
     llc_calibrate,
     llc_saturation,
     losses,
@@ -30,6 +29,7 @@ from icl_lab.analysis import (
     stages,
     task_diversity,
 )
+from icl_lab.analysis.llc import __main__
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.lab import cli
 from icl_lab.lab.configs.run import to_dict
@@ -68,7 +68,7 @@ ANALYSES = [
         developmental_metrics,
         essential_dynamics,
         layerwise,
-        llc,
+        __main__,
         llc_calibrate,
         llc_saturation,
         losses,

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 from icl_lab import store
-from icl_lab.analysis import compare, llc, shifts
-from icl_lab.analysis.measures import llc_traces
-from icl_lab.analysis.measures.development.llc_curve import read_curve, read_like
-from icl_lab.analysis.measures.llc_settings import Settings
+from icl_lab.analysis import compare, shifts
+from icl_lab.analysis.development.llc_curve import read_curve, read_like
+from icl_lab.analysis.llc import __main__, traces
+from icl_lab.analysis.llc.settings import Settings
 from icl_lab.benchmarks import bench, report
 from icl_lab.families.languages import expressions
 from icl_lab.lab import cli
@@ -155,7 +155,7 @@ def test_damaged_files_of_sweeps_are_read_or_refused(share: float, swept: Paths,
     readers: Readers = {
         plan: [lambda: read_plan(plan)],
         at.out: [lambda: table.read(at.out), lambda: store.table(at.out)],
-        trace: [lambda: llc_traces.read_row(trace), lambda: llc_traces.read_digest(trace)],
+        trace: [lambda: traces.read_row(trace), lambda: traces.read_digest(trace)],
         layout.checkpoint(run, 7): [lambda: checkpoint.restore_last([run], state)],
         array: [lambda: read_npy(array)],
         cell / layout.META: [lambda: status.main(["--runs_dir", str(at.runs)])],
@@ -291,13 +291,13 @@ def parsers() -> dict[str, tuple[tuple[str, ...], Callable[[str], object]]]:
 
     def settings(text: str) -> object:
         built = cli.Parser("test", "")
-        llc.add_flags(built)
+        __main__.add_flags(built)
         choice.add_flags(built)
-        return llc.settings_of(built.parse(text.split()))
+        return __main__.settings_of(built.parse(text.split()))
 
     def selected(text: str) -> object:
         built = cli.Parser("test", "")
-        built.add_argument("--checkpoints", type=llc.selection)
+        built.add_argument("--checkpoints", type=__main__.selection)
         return built.parse([f"--checkpoints={text}"])
 
     flags = ("--eps 1e-4 --chains 3", "--nbeta 10 --mask linear", "--slurm partition=a,minutes=3 --task_gpus 0.25")

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from icl_lab.analysis import develop
 from icl_lab.analysis import develop as develop_command
-from icl_lab.analysis.measures.development import develop
 from icl_lab.plots import compare_depth, effects, predictions, style
 from icl_lab.plots import ledger as ledger_figure
 from icl_lab.plots.algorithm_distance import draw_algorithm_distance

@@ -10,13 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icl_lab.analysis.measures import llc_cases as cases
-from icl_lab.analysis.measures.development import nulls
-from icl_lab.analysis.measures.llc import row as row_of
-from icl_lab.analysis.measures.llc_calibration import advise
-from icl_lab.analysis.measures.llc_chains import estimate
-from icl_lab.analysis.measures.llc_check import ERRORS, EXTRAPOLATED, HMC_TREND, Known, in_nbeta, judged
-from icl_lab.analysis.measures.llc_health import (
+from icl_lab.analysis.development import nulls
+from icl_lab.analysis.llc import cases as cases
+from icl_lab.analysis.llc.cases import estimate
+from icl_lab.analysis.llc.checks import ERRORS, EXTRAPOLATED, HMC_TREND, Known, in_nbeta, judged
+from icl_lab.analysis.llc.estimator import row as row_of
+from icl_lab.analysis.llc.health import (
     ESTIMATE,
     HEALTHY,
     LIMITS,
@@ -27,7 +26,8 @@ from icl_lab.analysis.measures.llc_health import (
     is_healthy,
     reasons,
 )
-from icl_lab.analysis.measures.llc_settings import Settings
+from icl_lab.analysis.llc.settings import Settings
+from icl_lab.analysis.llc_calibrate import advise
 from tests.verdicts.values import NOT_COMPUTED, NOT_FINITE
 
 SETTINGS = Settings(eps=1e-3, nbeta=100.0, gamma=10.0, chains=4, burn_in=40, draws=400)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from icl_lab.analysis.measures import layerwise
+from icl_lab.analysis import layerwise
 from icl_lab.analysis.trained import with_verdict
 from icl_lab.src.registries import FAMILIES
 from icl_lab.store.atomic import write_json

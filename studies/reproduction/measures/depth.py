@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from icl_lab.analysis.measures.layerwise import REACHABLE
+from icl_lab.analysis.layerwise import REACHABLE
 from icl_lab.families.layerwise.config import UNTRAINED
 from icl_lab.studies.algorithm_distances import Measure
 from icl_lab.studies.runs import summary_part

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from icl_lab.analysis.measures.over_training import over_training
+from icl_lab.analysis.over_training import over_training
 from icl_lab.store.rundir import read_metrics
 from icl_lab.studies.algorithm_distances import Measure, compared_run
 from icl_lab.studies.reproduction.measures.trained import zero_loss
@@ -57,7 +57,7 @@ def _number(value: float | None) -> float:
 
 @lru_cache(maxsize=64)
 def at_snapshots(run: Path) -> dict[str, np.ndarray]:
-    """The columns of `analysis.measures.over_training`, of a run that kept snapshots."""
+    """The columns of `analysis.over_training`, of a run that kept snapshots."""
     rows = over_training(compared_run(run))
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 

@@ -10,9 +10,9 @@ import numpy as np
 from jax import Array
 from jax.tree_util import Partial
 
-from icl_lab.analysis.measures import rollout
-from icl_lab.analysis.measures.layerwise import paired_ratio
-from icl_lab.analysis.measures.weights import products
+from icl_lab.analysis import rollout
+from icl_lab.analysis.layerwise import paired_ratio
+from icl_lab.analysis.weights import products
 from icl_lab.baselines.loss_curves import summary
 from icl_lab.families.regression.task import make_test_batch
 from icl_lab.src.batch import Batch

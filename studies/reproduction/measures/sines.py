@@ -8,9 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from icl_lab.analysis.compare_sine import compare, functions
 from icl_lab.analysis.loaded_run import load_run
-from icl_lab.analysis.measures.compare_sine import compare
-from icl_lab.analysis.measures.sine_functions import functions
 from icl_lab.families.sine.task import test_metrics
 
 load = lru_cache(maxsize=16)(load_run)
@@ -23,7 +22,7 @@ def loss(run: Path) -> float:
 
 
 def beside_control(name: str) -> Callable[[Path, Path], float]:
-    """A comparison of `analysis.measures.compare_sine.compare` with the control of the same seed."""
+    """A comparison of `analysis.compare_sine.compare` with the control of the same seed."""
     return lambda run, control: float(_compared(run, control)[name])
 
 

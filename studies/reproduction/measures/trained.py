@@ -11,14 +11,13 @@ import jax
 import numpy as np
 from jax.tree_util import Partial
 
-from icl_lab.analysis.compared_run import ComparedRun
-from icl_lab.analysis.measures import shifts
-from icl_lab.analysis.measures.algorithms import algorithms_of, defined
-from icl_lab.analysis.measures.copying import copying
-from icl_lab.analysis.measures.interpolation import interpolated
-from icl_lab.analysis.measures.over_training import baselines_of
-from icl_lab.analysis.measures.test_set import half_squared_errors
-from icl_lab.analysis.measures.weights import products
+from icl_lab.analysis import shifts
+from icl_lab.analysis.algorithms import algorithms_of, defined
+from icl_lab.analysis.copying import copying
+from icl_lab.analysis.loaded_run import ComparedRun
+from icl_lab.analysis.over_training import baselines_of
+from icl_lab.analysis.paired_losses import half_squared_errors
+from icl_lab.analysis.weights import interpolated, products
 from icl_lab.baselines.comparison import compare
 from icl_lab.baselines.gd_plus_plus import fit_gd_plus_plus
 from icl_lab.baselines.gradient_descent import Predictor
@@ -42,7 +41,7 @@ def _test_set_errors(run: Path) -> dict[str, np.ndarray]:
 
 
 def defined_baselines(loaded: ComparedRun) -> dict[str, Partial]:
-    """`analysis.measures.over_training.baselines_of`, less those that are not defined."""
+    """`analysis.over_training.baselines_of`, less those that are not defined."""
     return {name: predict for name, predict in baselines_of(loaded).items() if not isinstance(predict, str)}
 
 

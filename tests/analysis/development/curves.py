@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import expit
 
-from icl_lab.analysis.measures.development.smooth_curve import log_step
+from icl_lab.analysis.development.smooth_curve import log_step
 from icl_lab.studies.stages.published import LLC
 
 # The mean range of five normal values is 2.326 standard deviations, and the mean of five has one over sqrt(5).

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import entropy
 
-from icl_lab.analysis.measures.development.attention_patterns import (
+from icl_lab.analysis.development.attention_patterns import (
     Kind,
     are_causal,
     are_distributions,

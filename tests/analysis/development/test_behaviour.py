@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from icl_lab.analysis.measures.development.behaviour import (
+from icl_lab.analysis.development.behaviour import (
     icl_scores,
     of_gain,
     on_sequences,

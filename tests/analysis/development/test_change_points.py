@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icl_lab.analysis.measures.development.change_points import best_knots, change_points, envelope
-from icl_lab.analysis.measures.development.smooth_curve import fit, log_step
+from icl_lab.analysis.development.change_points import best_knots, change_points, envelope
+from icl_lab.analysis.development.smooth_curve import fit, log_step
 from tests.analysis.development.curves import OF_A_MEAN, noise, published, spaced
 
 STEPS = spaced(40)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import t, ttest_ind_from_stats
 
-from icl_lab.analysis.measures.development import nulls
-from icl_lab.analysis.measures.development.develop import rescaled_settings
-from icl_lab.analysis.measures.llc_settings import Settings
+from icl_lab.analysis.develop import rescaled_settings
+from icl_lab.analysis.development import nulls
+from icl_lab.analysis.llc.settings import Settings
 
 NBETA, GAMMA, CHAINS = 100.0, 50.0, 4
 CURVATURES = np.array([0.1, 1.0, 4.0, 30.0])

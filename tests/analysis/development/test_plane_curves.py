@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icl_lab.analysis.measures.development.plane_curves import cusps, geometry, vertices
+from icl_lab.analysis.development.forms import cusps, geometry, vertices
 
 ANGLES = np.linspace(0, 2 * np.pi, 1001)  # one turn, whose ends coincide
 A, B = 2.0, 1.0

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from icl_lab.analysis.measures.development import smooth_curve
-from icl_lab.analysis.measures.development.smooth_curve import change_error, draws, fit, log_step, posterior, step_of
+from icl_lab.analysis.development import smooth_curve
+from icl_lab.analysis.development.smooth_curve import change_error, draws, fit, log_step, posterior, step_of
 from tests.analysis.development.curves import noise, spaced, stairs
 
 STEPS = spaced(20)

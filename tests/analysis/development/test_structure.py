@@ -4,9 +4,16 @@ import haiku as hk
 import numpy as np
 import pytest
 
-from icl_lab.analysis.measures.development.embeddings import embeddings, overlaps, singular_shares
-from icl_lab.analysis.measures.development.layer_norms import layer_norms
-from icl_lab.analysis.measures.development.unembedding import effective, participation, top_share, unembedding
+from icl_lab.analysis.development.structure import (
+    effective,
+    embeddings,
+    layer_norms,
+    overlaps,
+    participation,
+    singular_shares,
+    top_share,
+    unembedding,
+)
 
 RNG = np.random.default_rng(0)
 

@@ -1,0 +1,169 @@
+"""The settings of an estimate of the local learning coefficient, checked without anything heavy."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import re
+import warnings
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from icl_lab.lab.flag_types import COUNT, MOST_INDEX, NOT_NEGATIVE, POSITIVE, SEED, TASKS, Number, Whole, shown
+from icl_lab.src.checks import ConfigError, require
+
+PRECONDITIONERS = ("", "rmsprop")
+DATA = ("fixed", "fresh", "full")  # a step's tasks: of a fixed set, such as no step has seen, or all of the fixed set
+CHECKS = 40  # of the draws that are kept
+MOST_KEPT = 2**26  # values of a trace, of all chains, which are in memory
+TYPES: dict[str, Whole | Number] = {
+    "eps": POSITIVE,
+    "nbeta": POSITIVE,
+    "gamma": NOT_NEGATIVE,
+    "batch_size": Whole(1, TASKS.most, TASKS.why),
+    "tasks": Whole(1, TASKS.most, TASKS.why),
+    "chains": Whole(2, 4096, "each is a copy of the parameters"),
+    "burn_in": Whole(0, MOST_KEPT // 2, "all draws are in memory"),
+    "draws": Whole(8, MOST_KEPT // 2, "all draws are in memory"),
+    "thin": COUNT,
+    "seed": SEED,
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What an estimate depends on. nbeta and gamma have the unit of 1 / loss and 1 / weight^2, eps that of weight^2.
+
+    The default nbeta is 66.67 of a mean squared error (Hoogland et al. 2024), of which losses here are half.
+    tasks: of the fixed set, of which batch_size are a step's; mask: a regular expression of the parameters that move;
+    preconditioner: "" or "rmsprop"; seed: of the chains.
+    """
+
+    eps: float = 3.5e-5
+    nbeta: float = 133.3
+    gamma: float = 667.0
+    batch_size: int = 64
+    tasks: int = 4096
+    data: str = "fixed"
+    chains: int = 8
+    burn_in: int = 200
+    draws: int = 400
+    thin: int = 1
+    mask: str = ""
+    preconditioner: str = ""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, kind in TYPES.items():
+            require(kind.has(value := getattr(self, name)), f"{name} is {value}; it must be {kind}")
+        draws = self.burn_in + self.draws
+        require(
+            self.chains * draws <= MOST_KEPT,
+            f"{self.chains} chains of {draws} draws keep more than 2^26 values in memory; take fewer chains or draws",
+        )
+        require(
+            draws * self.thin <= MOST_INDEX,
+            f"{draws} draws of {self.thin} steps each are more than the 2^31 - 1 that can be counted; lower thin",
+        )
+        require(self.data in DATA, f"data is {self.data!r}; choose {', '.join(DATA)}")
+        require(
+            self.data != "fixed" or self.batch_size <= self.tasks,
+            f"batch_size is {self.batch_size}, more than the {self.tasks} tasks it is drawn from; raise tasks",
+        )
+        require(self.preconditioner in PRECONDITIONERS, f"preconditioner is {self.preconditioner!r}; choose rmsprop")
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", FutureWarning)  # at a set in a set, whose meaning is to change
+                re.compile(self.mask)
+        except (re.error, FutureWarning, OverflowError, RecursionError) as error:
+            raise ConfigError(f"mask is {self.mask!r}, which is no regular expression: {error}") from None
+
+    @property
+    def program(self) -> Settings:
+        """The settings that are compile-time constants; estimates that differ only in the others share a program."""
+        return replace(self, eps=1.0, nbeta=1.0, gamma=0.0, seed=0, mask="")
+
+    @property
+    def check_every(self) -> int:
+        """Draws between two checks of a chain."""
+        return max(1, self.draws // CHECKS)
+
+    @property
+    def name(self) -> str:
+        """Eight hexadecimal digits of a hash of the settings."""
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:8]
+
+
+# --- flags ---
+
+
+# field of the settings -> what it is
+FLAGS: Mapping[str, str] = {
+    "eps": "step size",
+    "nbeta": "n beta, the inverse temperature times the number of tasks",
+    "gamma": "strength of the pull towards w*",
+    "batch_size": "tasks in a step",
+    "tasks": "tasks in the fixed set",
+    "data": "a step's tasks: fixed (drawn from a fixed set), fresh (seen once) or full (all of the fixed set)",
+    "chains": "chains, each from w*",
+    "burn_in": "draws at the beginning of a chain that are left out",
+    "draws": "draws of a chain that are kept",
+    "thin": "steps between two draws",
+    "mask": "regular expression: only parameters whose module/name it is found in move",
+    "preconditioner": "rmsprop scales the step of each parameter; without, none does",
+    "seed": "seed of the chains",
+}
+
+
+def add_flags(parser: argparse._ActionsContainer, prefix: str = "") -> None:
+    """The flags of the settings; those that are not given have the defaults of `Settings`."""
+    for name in FLAGS:
+        parser.add_argument(f"--{prefix}{name}", type=TYPES.get(name, str), metavar="VALUE", help=help_of(name))
+
+
+def help_of(name: str, default: Any = None) -> str:
+    """What a flag of the settings is, with its default: a given one, or that of the settings."""
+    value = getattr(Settings, name) if default is None else default
+    return f"{FLAGS[name]} (default: {value})" if value != "" else FLAGS[name]
+
+
+def settings_of(flags: argparse.Namespace, prefix: str = "") -> Settings:
+    """The settings of the flags; `ConfigError` for invalid values."""
+    given = {name: getattr(flags, f"{prefix}{name}") for name in FLAGS}
+    return Settings(**{name: value for name, value in given.items() if value is not None})
+
+
+# --- which checkpoints ---
+
+SELECTIONS = "all, last, every:K, log:N[:FROM] or steps such as 100,500"
+STEP = Whole(0)
+# kind of selection -> how many numbers it may have, and their types
+KINDS: Mapping[str, tuple[tuple[int, ...], tuple[Whole, ...]]] = {
+    "all": ((0,), ()),
+    "last": ((0,), ()),
+    "every": ((1,), (COUNT,)),
+    "log": ((1, 2), (Whole(2, 100_000, "all places are in memory"), STEP)),
+}
+
+
+def selection(text: str) -> str:
+    """A selection of checkpoints, its numbers in figures; `argparse.ArgumentTypeError` for any other text."""
+    kind, *numbers = text.split(":")
+    counts, types = KINDS.get(kind, ((), ()))
+    if len(numbers) in counts:
+        return ":".join([kind, *(str(read(number)) for read, number in zip(types, numbers, strict=False))])
+    if not re.fullmatch(r"[\d\s.,e+-]+", text):
+        raise argparse.ArgumentTypeError(f"{shown(text)} is none of {SELECTIONS}")
+    return ",".join(str(STEP(word)) for word in text.split(","))
+
+
+# --- settings with names ---
+
+# the default; one of another gamma / nbeta, on which a quadratic's LLC depends; the published one, mostly saturated
+SETTINGS: dict[str, dict[str, Any]] = {
+    "default": {"eps": 3.5e-5, "nbeta": 133.3, "gamma": 667.0},
+    "tight": {"eps": 3.5e-5, "nbeta": 133.3, "gamma": 2000.0},
+    "published": {"eps": 3e-4, "nbeta": 133.3, "gamma": 6.67},
+}

@@ -1,0 +1,167 @@
+"""Estimators of the LLC that are wrong and in use, each with what it gives where the right value is known.
+
+The case is least squares with 1000 tasks and 10 parameters, of coefficient 5; for the last, a loss that is bounded as a
+model's is. What each of them has to give is known in closed form: h_i are the eigenvalues of the Hessian, a_i = nbeta
+h_i + gamma, and V_i = 1 / (a_i (1 - eps a_i / 4)) is the variance of w along them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from icl_lab.analysis.llc import cases as cases
+from icl_lab.analysis.llc import sgld
+from icl_lab.analysis.llc.cases import Case, SourceOf, chain_means, estimate, hessian_eigenvalues, losses_at_centre
+from icl_lab.analysis.llc.estimator import LEVEL
+from icl_lab.analysis.llc.settings import Settings
+from icl_lab.baselines import learning_coefficients as known
+from icl_lab.src import intervals
+from icl_lab.src.prng import Purpose, key, purpose_key
+
+TASKS, PARAMETERS, BATCH = 1000, 10, 64
+NBETA = TASKS / math.log(TASKS)
+OF_THE_BATCH = BATCH / math.log(BATCH)  # nbeta with the n of the batch
+CHAIN = Settings(1e-4, NBETA, 1.0, batch_size=BATCH, chains=16, burn_in=200, draws=800, thin=6)
+SATURATED = Settings(1e-2, 10.0, 0.01, data="full", chains=16, burn_in=200, draws=800, thin=100)
+RADIUS = 0.1  # standard deviation of independent perturbations
+FIRST_BATCH = key(1)
+
+
+class Wrong(NamedTuple):
+    """A row: the right value, what the estimator has to give, what it gives with its 95 % t interval over chains."""
+
+    estimator: str
+    right: float
+    expected: float
+    estimate: float
+    low: float
+    high: float
+    health: str
+    why: str
+
+
+class Given(NamedTuple):
+    """What an estimator gives: the value it has to give, that of each chain [C], and the health of the chains."""
+
+    expected: float
+    means: np.ndarray
+    health: str = "no chain"
+
+
+def wrong_estimators() -> Iterator[Wrong]:
+    """The right estimate, then every wrong one."""
+    case = cases.regression(TASKS, PARAMETERS)
+    h = hessian_eigenvalues(case)
+    for name, (estimator, why) in ESTIMATORS.items():
+        given = estimator(case, h)
+        right = known.regular(PARAMETERS).value if estimator is _saturated else _exact(h)
+        yield Wrong(name, right, given.expected, *intervals.of(given.means, "linear", LEVEL)[:3], given.health, why)
+
+
+def _paired(case: Case, h: np.ndarray) -> Given:
+    return _of_chains(case, _exact(h), NBETA)
+
+
+def _perturbed(case: Case, h: np.ndarray) -> Given:
+    """nbeta E[L(w* + sigma xi) - L(w*)] = nbeta sigma^2 sum h / 2."""
+    base = losses_at_centre(case).mean()
+    return Given(NBETA * RADIUS**2 * h.sum() / 2, NBETA * (_perturbed_losses(case, 0) - base).mean(axis=1))
+
+
+def _both_perturbed(case: Case, h: np.ndarray) -> Given:
+    return Given(0.0, NBETA * (_perturbed_losses(case, 0) - _perturbed_losses(case, 1)).mean(axis=1))
+
+
+def _no_nbeta(case: Case, h: np.ndarray) -> Given:
+    return _of_chains(case, _exact(h) / NBETA, 1.0)
+
+
+def _inverse_square(case: Case, h: np.ndarray) -> Given:
+    """1 / E[(L(w) - L(w*))^2] = 1 / ((sum h V / 2)^2 + sum (h V)^2 / 2), on all tasks."""
+    pulls = NBETA * h + CHAIN.gamma
+    losses = h / (pulls * (1 - CHAIN.eps * pulls / 4))
+    row, traces = estimate(case, replace(CHAIN, data="full"))
+    means = 1 / (traces["excess"][:, CHAIN.burn_in :] ** 2).mean(axis=1)
+    return Given(1 / ((losses.sum() / 2) ** 2 + (losses**2).sum() / 2), means, row["health"])
+
+
+def _unpaired(case: Case, h: np.ndarray) -> Given:
+    return _of_chains(case, _exact(h), NBETA, _new_baselines)
+
+
+def _first_batch(case: Case, h: np.ndarray) -> Given:
+    """Off by nbeta (L(w*) - L_B(w*)) of that batch, in every chain alike."""
+    losses = losses_at_centre(case)
+    off = NBETA * (losses.mean() - losses[_chosen(FIRST_BATCH, TASKS)].mean())
+    return _of_chains(case, _exact(h) + off, NBETA, _one_baseline)
+
+
+def _batch_as_factor(case: Case, h: np.ndarray) -> Given:
+    return _of_chains(case, _exact(h) * OF_THE_BATCH / NBETA, OF_THE_BATCH)
+
+
+def _saturated(case: Case, h: np.ndarray) -> Given:
+    """Of the bounded loss: nbeta (L_null - L(w*))."""
+    bounded = cases.well(PARAMETERS)
+    row, traces = estimate(bounded, SATURATED)
+    return Given(SATURATED.nbeta * bounded.null_loss, chain_means(traces, SATURATED), row["health"])
+
+
+# name -> the estimator, and what is wrong with it
+ESTIMATORS: dict[str, tuple[Callable[[Case, np.ndarray], Given], str]] = {
+    "a chain, paired, nbeta of the data": (_paired, "nothing"),
+    "independent perturbations": (_perturbed, "a multiple of the Hessian's trace, by a radius that is chosen freely"),
+    "perturbed compared with perturbed": (_both_perturbed, "both have the same mean"),
+    "no nbeta": (_no_nbeta, "it is the loss that the noise adds, which falls as 1 / nbeta"),
+    "1 / mean(diff^2)": (_inverse_square, "it is large where noise changes the loss little: the order is reversed"),
+    "new batches each time, unpaired": (_unpaired, "right on average, with an interval many times as wide"),
+    "L(w*) of one batch": (_first_batch, "all chains are off by the same, so the interval is narrow and wrong"),
+    "n of the batch, not of the data": (_batch_as_factor, "the factor is not the nbeta that the chain was drawn at"),
+    "a saturated setting": (_saturated, "it is nbeta (L_null - L(w*)), whatever the coefficient"),
+}
+
+
+# --- parts ---
+
+
+def _of_chains(case: Case, expected: float, factor: float, source_of: SourceOf | None = None) -> Given:
+    row, traces = estimate(case, CHAIN, source_of)
+    return Given(expected, factor * traces["excess"][:, CHAIN.burn_in :].mean(axis=1), row["health"])
+
+
+def _exact(h: np.ndarray) -> float:
+    return known.quadratic(h, CHAIN.nbeta, CHAIN.gamma, CHAIN.eps)
+
+
+def _perturbed_losses(case: Case, seed: int) -> np.ndarray:
+    """L(w* + sigma xi) [C, T] of independent xi."""
+    shape = (CHAIN.chains, CHAIN.draws, len(case.centre))
+    noise = np.random.default_rng(seed).standard_normal(shape, np.float32)
+    mean = jax.vmap(jax.vmap(lambda w: jnp.mean(case.losses(w, case.tasks))))
+    return np.asarray(jax.jit(mean)(case.centre + np.float32(RADIUS) * noise), np.float64)
+
+
+def _new_baselines(losses: sgld.Losses, centre: Array, tasks: Any) -> sgld.Source:
+    """Minibatches whose baseline is the loss at w* of other tasks."""
+    minibatches, baseline = sgld.minibatches(losses, centre, tasks, BATCH), losses(centre, tasks)
+    return sgld.Source(
+        lambda key: (minibatches.draw(key)[0], baseline[_chosen(purpose_key(key, Purpose.QUERY), TASKS)])
+    )
+
+
+def _one_baseline(losses: sgld.Losses, centre: Array, tasks: Any) -> sgld.Source:
+    """Minibatches whose baseline is the loss at w* of the same few tasks each time."""
+    minibatches, baseline = sgld.minibatches(losses, centre, tasks, BATCH), losses(centre, tasks)
+    return sgld.Source(lambda key: (minibatches.draw(key)[0], baseline[_chosen(FIRST_BATCH, TASKS)]))
+
+
+def _chosen(key: Array, count: int) -> Array:
+    return jax.random.randint(key, (BATCH,), 0, count)

@@ -1,0 +1,158 @@
+"""Losses on the test set: the transformer, its baselines, and their paired ratios.
+
+The squared errors of two predictors on the same task are strongly correlated, so a ratio is taken on the same tasks and
+its standard error from the paired differences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.tree_util import Partial
+
+from icl_lab.analysis.loaded_run import ComparedRun
+from icl_lab.baselines.gradient_descent import Predictor, context_losses
+from icl_lab.baselines.linear_mmse import bayes_penalty, ridge
+from icl_lab.baselines.opponents import OPPONENTS
+from icl_lab.families.regression.task import make_test_batch
+from icl_lab.src import registries
+from icl_lab.src.batch import Batch
+from icl_lab.src.checks import ConfigError, same_shape
+from icl_lab.src.data_config import DataConfig
+from icl_lab.src.statistics import mean_and_error, not_defined, ratio_and_error
+
+
+def zero(batch: Batch) -> Array:
+    """Predictions [B] of nothing: zero."""
+    return jnp.zeros_like(batch.y_query)
+
+
+# name in the summary -> how the run's baseline is made
+BASELINES: dict[str, Callable[[ComparedRun], Predictor]] = registries.OPPONENTS.reserving(
+    {
+        "gd": lambda loaded: loaded.gd.predict,
+        "ridge": lambda loaded: partial(ridge, penalty=bayes_penalty(loaded.config.data)),
+        "zero": lambda loaded: zero,
+    }
+)
+
+
+MOST_RATES, LARGEST_DIM = 3, 20  # steps with rates of their own, and dimensions, up to which GD++ is fitted in seconds
+
+
+def fitted_gd_plus_plus_of(loaded: ComparedRun) -> Partial | None:
+    """GD++ with learned rates and a step for each linear layer, for several of them on concatenated tokens.
+
+    None where fitting the rates takes more than a few seconds: five layers with rates of their own take twelve, twelve
+    a minute. `analysis.over_training` compares with it at any depth. `ConfigError` where the inputs' variance is not
+    known.
+    """
+    model, data, steps = loaded.config.model, loaded.config.data, loaded.gd.steps
+    linear = all(model.kind(layer) == "linear" for layer in range(model.num_layers))
+    if steps < 2 or not linear or model.tokens != "concatenated" or min(data.dim, data.num_pairs) > LARGEST_DIM:
+        return None
+    if steps > MOST_RATES and not model.recurrent:
+        return None
+    from icl_lab.baselines.gd_plus_plus import fitted_gd_plus_plus  # brings SciPy, which most runs do without
+
+    return fitted_gd_plus_plus(data, steps, model.recurrent, loaded.config.data_seed)
+
+
+def half_squared_errors(predictors: Mapping[str, Predictor], batch: Batch) -> dict[str, np.ndarray]:
+    """Half the squared error [B] of each task, for each predictor.
+
+    One program for all batches of a shape and all predictors of a kind: arrays that a `jax.tree_util.Partial` holds
+    (parameters, step sizes) are its arguments, what a `functools.partial` holds are its constants.
+    """
+    errors = _half_squared_errors({name: _as_argument(predict) for name, predict in predictors.items()}, batch)
+    return {name: np.asarray(errors[name], np.float64) for name in predictors}  # jit sorts names
+
+
+@jax.jit
+def _half_squared_errors(predictors: dict[str, Partial], batch: Batch) -> dict[str, Array]:
+    predictions = {name: predict(batch) for name, predict in predictors.items()}
+    for predicted in predictions.values():
+        same_shape(predictions=predicted, y_query=batch.y_query)
+    return {name: 0.5 * (predicted - batch.y_query) ** 2 for name, predicted in predictions.items()}
+
+
+def _as_argument(predict: Predictor) -> Partial:
+    if isinstance(predict, partial) and not isinstance(predict, Partial):
+        predict = _the_same(predict.func, predict.args, tuple(sorted(predict.keywords.items())))
+    return predict if isinstance(predict, Partial) else Partial(predict)
+
+
+@lru_cache(maxsize=128)
+def _the_same(function: Predictor, args: tuple[Any, ...], keywords: tuple[tuple[str, Any], ...]) -> Predictor:
+    """One object for equal `functools.partial`s, which are not equal themselves."""
+    return partial(function, *args, **dict(keywords))
+
+
+_context_losses = jax.jit(context_losses, static_argnums=1)
+
+
+def measure_test_set(loaded: ComparedRun) -> dict[str, Any]:
+    """Losses on the test tasks, with standard errors; ratios to gradient descent, and to GD++, are paired."""
+    config = loaded.config
+    batch = make_test_batch(config)
+    predictors = {"tf": loaded.predict} | {name: make(loaded) for name, make in BASELINES.items()}
+    errors_of = half_squared_errors(predictors, batch)
+    ratio, ratio_error = ratio_and_error(errors_of["tf"], errors_of["gd"])
+    result: dict[str, Any] = {"tasks": config.test_tasks, "loss_ratio": ratio, "loss_ratio_se": ratio_error}
+    losses = {name: _named(f"{name}_loss", mean_and_error(errors)) for name, errors in errors_of.items()}
+    ratios, plus_plus = _ratio_to_gd_plus_plus(loaded, batch, errors_of["tf"])
+    result |= ratios | losses["tf"] | losses["gd"] | plus_plus
+    for numbers in losses.values():
+        result |= numbers
+    for name in config.opponents:
+        result |= _ratio_to_opponent(loaded, name, batch, errors_of["tf"])
+    if loaded.gd.steps == 1 and config.eval.noise_mode == "clean" and config.data.num_distractors == 0:
+        result |= averaged_loss(batch, config.data, loaded.gd.step_size)
+    return result
+
+
+def _ratio_to_gd_plus_plus(loaded: ComparedRun, batch: Batch, tf: np.ndarray) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The ratio to GD++ and its loss, in its own program to keep the others bitwise; null with a reason if undefined.
+
+    Nothing where it is not fitted.
+    """
+    ratio, loss = "gd_plus_plus_ratio", "gd_plus_plus_loss"
+    try:
+        plus_plus = fitted_gd_plus_plus_of(loaded)
+    except ConfigError as reason:
+        return not_defined(ratio, reason), not_defined(loss, reason)
+    if plus_plus is None:
+        return {}, {}
+    errors = half_squared_errors({"gd_plus_plus": plus_plus}, batch)["gd_plus_plus"]
+    return _named(ratio, ratio_and_error(tf, errors)), _named(loss, mean_and_error(errors))
+
+
+def _ratio_to_opponent(loaded: ComparedRun, name: str, batch: Batch, tf: np.ndarray) -> dict[str, Any]:
+    """The loss of a registered opponent and the ratio to it, in its own program; null with a reason if undefined."""
+    predict = partial(OPPONENTS[name], config=loaded.config)
+    ratio, loss = f"{name}_ratio", f"{name}_loss"
+    try:
+        errors = half_squared_errors({name: predict}, batch)[name]
+    except ConfigError as reason:
+        return not_defined(ratio, reason) | not_defined(loss, reason)
+    return _named(ratio, ratio_and_error(tf, errors)) | _named(loss, mean_and_error(errors))
+
+
+def _named(name: str, value_and_error: tuple[float, float]) -> dict[str, Any]:
+    return dict(zip((name, f"{name}_se"), value_and_error, strict=True))
+
+
+def averaged_loss(batch: Batch, data: DataConfig, step_size: float | Array) -> dict[str, Any]:
+    """One step's loss on clean contexts, teachers and queries averaged in closed form; null, and why, without one."""
+    name = "gd_loss_averaged"
+    try:
+        losses = np.asarray(_context_losses(batch, data, step_size), np.float64)
+    except ConfigError as reason:
+        return not_defined(name, reason)
+    return _named(name, mean_and_error(losses))
