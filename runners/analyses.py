@@ -15,6 +15,7 @@ from icl_lab.analysis import (
     attention_stats,
     comparators,
     compare_sine,
+    contexts,
     copying,
     languages,
     layerwise,
@@ -24,7 +25,6 @@ from icl_lab.analysis import (
     weights,
 )
 from icl_lab.analysis.loaded_run import compared
-from icl_lab.analysis.measures import contexts
 from icl_lab.src.model import Batch
 from icl_lab.store import layout
 from icl_lab.store.atomic import write_npz
