@@ -23,7 +23,7 @@ def gd_params(
     W_Q = W_K = diag(I_x, 0), W_V = diag(I_x, -1), P = diag(-gamma I_x, c): the paper's Prop. 1 with W_0 = 0 and, for
     GD++, App. A.10; a step size is c = eta/N. Both are shared by all layers or, if these are not recurrent, one for
     each. A damped stack takes damped steps. Needs concatenated tokens and one head of full size without biases,
-    layer norm or MLP; `ConfigError` otherwise. Positional codes get no weight. Merged matrices are their products.
+    layer norm or MLP; `ConfigError` otherwise. Positional encodings get no weight. Merged matrices are their products.
     """
     _check(architecture)
     width, dim = architecture.token_width, architecture.dim
@@ -48,7 +48,7 @@ def _check(architecture: Architecture[StackConfig]) -> None:
     other = [kind for kind in map(model.kind, range(model.num_layers)) if kind != "linear"]
     obstacles = {
         "interleaved tokens": architecture.layout.rows_of_a_pair > 1,
-        "a prediction in a channel of the code": architecture.prediction_channel >= architecture.data_width,
+        "a prediction in the positional encoding": architecture.prediction_channel >= architecture.data_width,
         f"{''.join(other[:1])} attention": bool(other),
         "several heads": model.num_heads != 1,
         "a key size below the token width": 0 < model.key_size < width,

@@ -34,8 +34,8 @@ def draw_weights(run: Path) -> Path:
     ]
     if arrays["construction_kq"].size:
         rows.append(("gradient descent", arrays["construction_kq"][0, 0], arrays["construction_pv"][0, 0]))
-    channels = f"channels: {config.architecture.dim} inputs, the label" + ", the code" * (
-        config.architecture.code_size > 0
+    channels = f"channels: {config.architecture.dim} inputs, the label" + ", the positional encoding" * (
+        config.architecture.pos_enc_size > 0
     )
     text = "; ".join([f"{config.name}, seed {config.data_seed}; {channels}", *_scales(config, arrays)])
     figure = _figure(rows, text)

@@ -117,8 +117,8 @@ class StackConfig:
 class ModelConfig(StackConfig):
     """A stack on the tokens of a context with one query, what each token holds, and where the prediction is read.
 
-    `prediction_channel` is the label's, or the last of a token, as in the published code: behind a positional code that
-    is a channel of the code, which does not start at 0.
+    `prediction_channel` is the label's, or the last of a token, as in the published code: with a positional encoding
+    that is one of its channels, which does not start at 0.
     """
 
     tokens: str = "concatenated"
@@ -235,8 +235,8 @@ class Architecture(Generic[Stack]):
     num_queries: int = 1
 
     @property
-    def code_size(self) -> int:
-        """Channels of the positional code."""
+    def pos_enc_size(self) -> int:
+        """Channels of the positional encoding."""
         return int(getattr(self.model, "pos_enc_size", 0))
 
     @property
@@ -251,8 +251,8 @@ class Architecture(Generic[Stack]):
 
     @property
     def token_width(self) -> int:
-        """W: input, label and positional code side by side."""
-        return self.data_width + self.code_size
+        """W: input, label and positional encoding side by side."""
+        return self.data_width + self.pos_enc_size
 
     @property
     def prediction_channel(self) -> int:

@@ -2,7 +2,7 @@
 
 A `Batch` holds pairs, so whatever acts on a context (noise, ordering, placement) means the same for every tokenisation
 and never separates an input from its label. Tokenising is the last step. In every token the input comes first, then the
-label, then the positional code: the label's channel is number D, or number D - 1 where it is one of the input's.
+label, then the positional encoding: the label's channel is number D, or number D - 1 where it is one of the input's.
 """
 
 from __future__ import annotations
@@ -124,8 +124,8 @@ def take_pairs(batch: Batch, index: Array) -> Batch:
     )
 
 
-def positional_code(num_rows: int, size: int) -> np.ndarray:
-    """Sinusoidal codes [R, size]: sin(r / 10000^(2i/size)) in the first half, the cosines in the second.
+def positional_encoding(num_rows: int, size: int) -> np.ndarray:
+    """Sinusoidal positional encodings [R, size]: sin(r / 10000^(2i/size)) in the first half, the cosines in the second.
 
     Vaswani et al. 2017, Sec. 3.5; concatenated to the token, not added (von Oswald et al. 2023, App. A.1).
     """
@@ -166,10 +166,10 @@ TOKENISERS = {
 
 
 def tokenise(batch: Batch, model: ModelConfig) -> Array:
-    """Tokens [B, R, W] of a batch, codes behind the label. The last row is the query's; y_query is in none."""
+    """Tokens [B, R, W] of a batch, the positional encoding last. The last row is the query's; y_query is in none."""
     tokens = TOKENISERS[model.tokens](batch)
     if model.pos_enc_size == 0:
         return tokens
     size, rows, _ = tokens.shape
-    code = jnp.asarray(positional_code(rows, model.pos_enc_size), tokens.dtype)
-    return jnp.concatenate([tokens, jnp.broadcast_to(code[None], (size, *code.shape))], axis=2)
+    encoding = jnp.asarray(positional_encoding(rows, model.pos_enc_size), tokens.dtype)
+    return jnp.concatenate([tokens, jnp.broadcast_to(encoding[None], (size, *encoding.shape))], axis=2)

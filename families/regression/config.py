@@ -2,9 +2,9 @@
 
 The presets: `paper` follows the published code of von Oswald et al. 2023; where paper and code disagree, the published
 curves follow the code (inputs U(-1/2, 1/2), loss with the 1/2, an initial *variance* of .002/K over fan-in). `default`
-is the same for lsa1; for twolayer it starts from larger weights on smaller batches, which ends the plateau at
-.41 early. `published` adds what the code's stacks do otherwise (docs/fidelity.md): it counts where there are layer
-norms, MLPs or interleaved tokens.
+is the same for lsa1; for twolayer it starts from larger weights on smaller batches, with which its
+loss is soon below .41. `published` adds what the code's stacks do otherwise (docs/fidelity.md): it counts where there
+are layer norms, MLPs or interleaved tokens.
 """
 
 from __future__ import annotations
@@ -203,7 +203,9 @@ def _context_flag(prefix: str, field: str) -> Flag:
 
 
 NUMBER_OR_AUTO = Either((AUTO,), AUTO, number)
-CODE = Flag("pos_enc_size", "model.pos_enc_size", int, "size of the sinusoidal code concatenated to each token")
+POSITIONAL_ENCODING = Flag(
+    "pos_enc_size", "model.pos_enc_size", int, "size of the sinusoidal positional encoding concatenated to each token"
+)
 DIFFICULTY = Flag("difficulty", "base.difficulty", str, "what easy2hard and hard2easy sort by", DIFFICULTIES, AUTO)
 CONTEXT_FLAGS = tuple(_context_flag(prefix, field) for prefix in CONTEXTS for field in OF_A_CONTEXT)
 
@@ -233,7 +235,7 @@ MEANINGS: dict[str, Meaning] = {
     "data.teacher": Meaning("function of w.x that labels are", TEACHERS),
     "model.tokens": Meaning("what a token holds; shared: the label in the last channel of x", TOKENS),
     "model.prediction_channel": Meaning("channel of the query's row that is read", PREDICTION_CHANNELS),
-    "model.pos_enc_size": Meaning("channels of the sinusoidal code concatenated to each token"),
+    "model.pos_enc_size": Meaning("channels of the sinusoidal positional encoding concatenated to each token"),
     **{
         f"{context}.{field}": Meaning(text.format(words), names)
         for context, words in WHERE.items()
@@ -270,7 +272,7 @@ def in_words(context: ContextConfig) -> str:
 FAMILY = Family(
     RegressionConfig,
     MODELS,
-    flags=(CODE, DIFFICULTY, *CONTEXT_FLAGS),
+    flags=(POSITIONAL_ENCODING, DIFFICULTY, *CONTEXT_FLAGS),
     axes=(*CONTEXT_FLAGS, DIFFICULTY),
     meanings=MEANINGS,
     follows={"base.difficulty": AUTO, "train": "as base", "eval": "as base"},

@@ -20,8 +20,8 @@ from icl_lab.src.registries import OPPONENTS
 from icl_lab.store import layout
 from icl_lab.store.readers import read_json
 
-ALIGNED = 0.6  # cosine with gradient descent's sensitivities: .1 to .5 on the plateau, above .9 once it is left
-GAIN = 0.9  # of what one step of gradient descent gains over predicting zero: at most .5 on the plateau
+ALIGNED = 0.6  # cosine with gradient descent's sensitivities: .1 to .5 before a run has trained, above .9 after
+GAIN = 0.9  # of what one step of gradient descent gains over predicting zero: at most .5 before a run has trained
 NEGLIGIBLE = 0.01  # of the loss of predicting zero: where one step gains less, there is next to nothing to learn
 ALPHAS = (1.0, 1.5, 2.0, 3.0)  # inputs are scaled by these
 A_SECOND = 2**25  # masks times tasks that the posterior over masks takes about a second for

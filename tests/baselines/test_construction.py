@@ -91,7 +91,7 @@ def test_as_many_rates_as_layers():
     [
         ({"tokens": "interleaved"}, "interleaved tokens"),
         ({"tokens": "interleaved_shared"}, "interleaved tokens"),
-        ({"pos_enc_size": 4, "prediction_channel": "last"}, "a prediction in a channel of the code"),
+        ({"pos_enc_size": 4, "prediction_channel": "last"}, "a prediction in the positional encoding"),
         ({"attention": ("softmax",)}, "softmax attention"),
         ({"attention": ("linear", "softmax"), "num_layers": 2}, "softmax attention"),
         ({"num_heads": 2}, "several heads"),

@@ -13,7 +13,7 @@ from icl_lab.src import data as data_module
 from icl_lab.src import prng
 from icl_lab.src.batch import Batch
 from icl_lab.src.config import TOKENS, ModelConfig
-from icl_lab.src.data import positional_code, sample_batch, sample_other_batch, scale_inputs, take_pairs, tokenise
+from icl_lab.src.data import positional_encoding, sample_batch, sample_other_batch, scale_inputs, take_pairs, tokenise
 from icl_lab.src.data_config import DataConfig
 from tests.reference import random_batch
 
@@ -103,7 +103,7 @@ def test_distractors_are_standard_normal_labels():
 
 
 def test_distractors_stand_anywhere():
-    """Every set of places is as likely as any other, so that no positional code tells which pairs to trust."""
+    """Every set of places is as likely as any other, so that no positional encoding tells which pairs to trust."""
     some, none = (draw(5, replace(SMALL, num_distractors=count)) for count in (2, 0))
     sets = (some.y != none.y) @ (1 << np.arange(SMALL.num_pairs))
     counts = np.unique(sets, return_counts=True)[1]
@@ -199,12 +199,12 @@ LAYOUTS = {"concatenated": CONCATENATED, "interleaved": INTERLEAVED, "interleave
 
 @pytest.mark.parametrize(("tokens", "rows"), LAYOUTS.items())
 def test_layout_of_tokens(tokens, rows):
-    """Input first, label in channel D, or shared in D - 1, the codes behind it; the query's label is nowhere."""
+    """Input first, label in channel D, or shared in D - 1, the positional encoding behind it; y_query is nowhere."""
     np.testing.assert_array_equal(tokenise(PAIRS, ModelConfig(tokens=tokens)), [rows])
     coded = np.asarray(tokenise(PAIRS, ModelConfig(tokens=tokens, pos_enc_size=4)))
     width = len(rows[0])
     np.testing.assert_array_equal(coded[:, :, :width], [rows])
-    np.testing.assert_array_equal(coded[0, :, width:], positional_code(len(rows), 4).astype(np.float32))
+    np.testing.assert_array_equal(coded[0, :, width:], positional_encoding(len(rows), 4).astype(np.float32))
     assert 9 not in coded
 
 
@@ -215,15 +215,15 @@ def test_every_name_of_tokens_has_a_tokeniser():
 @pytest.mark.parametrize("size", [2, 6, 20])
 def test_positional_code(size):
     """Vaswani et al. 2017, Sec. 3.5, entry by entry; sines in the first half, cosines in the second."""
-    code = positional_code(7, size)
-    assert code.shape == (7, size)
+    encoding = positional_encoding(7, size)
+    assert encoding.shape == (7, size)
     for row in range(7):
         for i in range(size // 2):
             angle = row / 10_000 ** (2 * i / size)
-            assert code[row, i] == pytest.approx(np.sin(angle), abs=1e-12)
-            assert code[row, size // 2 + i] == pytest.approx(np.cos(angle), abs=1e-12)
+            assert encoding[row, i] == pytest.approx(np.sin(angle), abs=1e-12)
+            assert encoding[row, size // 2 + i] == pytest.approx(np.cos(angle), abs=1e-12)
 
 
-def test_no_code_is_no_channel():
-    assert positional_code(7, 0).shape == (7, 0)
+def test_no_positional_encoding_is_no_channel():
+    assert positional_encoding(7, 0).shape == (7, 0)
     assert tokenise(PAIRS, ModelConfig()).shape == (1, 3, 3)

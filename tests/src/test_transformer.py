@@ -52,7 +52,7 @@ STACKS = {
     "with all": FULL,
     "merged": ModelConfig(num_layers=2, num_heads=2, merged=True),
     "labels in a channel of x": replace(FULL, tokens="interleaved_shared"),
-    "read from the code": ModelConfig(num_layers=2, pos_enc_size=4, prediction_channel="last"),
+    "read from the positional encoding": ModelConfig(num_layers=2, pos_enc_size=4, prediction_channel="last"),
     "published with all": replace(FULL, activation_clip=0.7, **PUBLISHED, **PUBLISHED_TOKENS),
 }
 
@@ -165,7 +165,7 @@ def test_initial_parameters_depend_on_the_key_alone():
 def test_the_published_prediction_starts_at_minus_a_channel_of_the_code():
     """Untrained, it is -cos(2N / 10000^.8) = -.99992, so the loss is (D/12 + 1)/2 = .917 and not D/24 = .417.
 
-    The rows are 0, ..., 2N, the channels of the code 0, ..., 9; the last one is the cosine of the slowest angle.
+    The rows are 0, ..., 2N, the channels of the encoding 0, ..., 9; the last one is the cosine of the slowest angle.
     """
     config = resolve(preset("twolayer", "published"))
     model, batch = make_model(config), sample_batch(prng.key(1), config.data, 4000)
