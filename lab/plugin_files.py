@@ -14,10 +14,11 @@ from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import CodeType, FrameType, ModuleType
 
+from icl_lab.lab.loaded_plugins import LOADED, Plugin
 from icl_lab.lab.plugin_digest import digest_of
-from icl_lab.src import namespace, registries
+from icl_lab.lab.registries import ALL
+from icl_lab.src import namespace
 from icl_lab.src.checks import ConfigError, require
-from icl_lab.src.registry import LOADED, Plugin
 
 
 class PluginError(ConfigError):
@@ -149,8 +150,8 @@ def _in_64_bits() -> bool:
 
 def _forget(plugin: Plugin) -> None:
     """Removes everything that a plugin registered before it failed."""
-    for registry in registries.ALL:
-        registry.drop(plugin)
+    for registry in ALL:
+        registry.drop(plugin.name)
     LOADED.pop(plugin.name, None)
     for name in [name for name in sys.modules if name.partition(".")[0] == plugin.name]:
         del sys.modules[name]

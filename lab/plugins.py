@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from icl_lab.lab.configs.family_checks import check, check_presets
 from icl_lab.lab.flag_types import Whole
 from icl_lab.lab.plugin_files import PluginError, calling_plugin, load
+from icl_lab.lab.registries import CONJECTURES, FAMILIES, Conjecture
 from icl_lab.src import registries
 from icl_lab.src.checks import ConfigError, require
 from icl_lab.src.registry import Registry
@@ -171,11 +172,11 @@ def conjecture(
     known = ", ".join(intervals.SCALES)
     require(scale in intervals.SCALES, f"scale is {scale!r}; it must be one of {known}")
     plugin, frame = calling_plugin(__file__), sys._getframe(1)
-    require(plugin.name not in registries.CONJECTURES, "a plugin states one conjecture, and this is its second")
+    require(plugin.name not in CONJECTURES, "a plugin states one conjecture, and this is its second")
     place = (frame.f_code.co_filename, frame.f_lineno)
     ranges_given = (loss_ratio, cosine, measure, accepted, scale)
-    entry = registries.Conjecture(says, algorithm, model, {**(settings or {})}, seeds, *ranges_given, control, *place)
-    registries.CONJECTURES.add(plugin.name, entry, plugin)
+    entry = Conjecture(says, algorithm, model, {**(settings or {})}, seeds, *ranges_given, control, *place)
+    CONJECTURES.add(plugin.name, entry, plugin.name)
 
 
 def _check_range(name: str, given: Any) -> None:
@@ -195,7 +196,7 @@ def family(description: Any) -> Any:
     """
     plugin = calling_plugin(__file__)
     check(description)
-    registries.FAMILIES.add(description.name, description, plugin)
+    FAMILIES.add(description.name, description, plugin.name)
     check_presets(description)
     return description
 
@@ -208,11 +209,11 @@ def purpose(name: str) -> int:
     from icl_lab.src.prng import Purpose  # imports JAX
 
     require(name not in Purpose.__members__, f"key purpose {name!r} is built in and cannot be replaced")
-    if registries.PURPOSES.plugin(name) == plugin:  # asked for again by the same plugin
+    if registries.PURPOSES.owner(name) == plugin.name:  # asked for again by the same plugin
         return number
     taken = [other for other, value in registries.PURPOSES.items() if value == number and other != name]
     require(not taken, f"key purpose {name!r} has the same number as {''.join(taken[:1])!r}; choose another name")
-    registries.PURPOSES.add(name, number, plugin)
+    registries.PURPOSES.add(name, number, plugin.name)
     return number
 
 
@@ -224,7 +225,7 @@ def _registering(registry: Registry[Any], name: str, arguments: str, entry: Call
     def add(function: F) -> F:
         require(callable(function), f"{registry.kind} {name!r} is {function!r}; it must be a function")
         _check_function(f"{registry.kind} {name!r}", function, arguments)
-        registry.add(name, entry(function), plugin)
+        registry.add(name, entry(function), plugin.name)
         return function
 
     return add

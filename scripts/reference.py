@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from icl_lab.lab import cli
-from icl_lab.src.registry import LOADED
+from icl_lab.lab.loaded_plugins import LOADED
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reference.md"

@@ -78,30 +78,6 @@ class Opponent(NamedTuple):
     predict: Function | None = None
 
 
-class Conjecture(NamedTuple):
-    """A conjecture about a trained model; `studies.conjecture` trains the model, measures it and gives a verdict.
-
-    says: the sentence. model and settings are trained with `seeds` seeds, compared with `algorithm` and all others.
-    loss_ratio, cosine: accepted values of the loss over the algorithm's, and of the cosine of sensitivities with it.
-    measure: a number of a run directory, with its accepted values and the scale of its interval. control: settings that
-    differ in the control, or None for the same networks untrained. file and line: where it stands.
-    """
-
-    says: str
-    algorithm: str
-    model: str
-    settings: Mapping[str, Any]
-    seeds: int
-    loss_ratio: tuple[float, float] | None
-    cosine: tuple[float, float] | None
-    measure: Function | None
-    accepted: tuple[float, float] | None
-    scale: str
-    control: Mapping[str, Any] | None
-    file: str
-    line: int
-
-
 class Schedule(NamedTuple):
     """A learning rate over training. rate(lr, config, step) -> the learning rate of a step, from 0; `src.optimizer`."""
 
@@ -168,13 +144,11 @@ OPPONENTS: Registry[Opponent] = Registry(
     dict.fromkeys(("preconditioned_gd", "gaussian_posterior", "mixture_posterior", "sparse_posterior"), Opponent()),
     reserved=(*OTHER_LOSSES, *OTHER_ALGORITHMS),
 )
-FAMILIES: Registry[Any] = Registry("family", {})  # `lab.configs.registry` has the built-in ones
 PURPOSES: Registry[int] = Registry("key purpose", {})  # name -> number; the built-in ones are `src.prng.Purpose`
-CONJECTURES: Registry[Conjecture] = Registry("conjecture", {})  # plugin -> the one that it states
 
 ALL: tuple[Registry[Any], ...] = (
     *(ORDERINGS, NOISE_MODES, INPUT_DISTRIBUTIONS, TASK_DISTRIBUTIONS, ATTENTION_KINDS, SCHEDULES, OPPONENTS),
-    *(FAMILIES, PURPOSES, CONJECTURES),
+    PURPOSES,
 )
 # field of a config -> where its word, or its words, are registered
 FIELDS: Mapping[str, Registry[Any]] = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from importlib import import_module
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from icl_lab.src.checks import require
@@ -14,22 +13,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=Iterable[str])
 
 RESERVED = ("auto",)  # command-line value that keeps the base config's value
-
-
-class Plugin(NamedTuple):
-    """A file or a folder that registers names: its name, where it is, and a hash of its sources and data files."""
-
-    name: str
-    path: Path
-    digest: str
-
-    @property
-    def record(self) -> str:
-        """The plugin as a run's config has it: name:hash."""
-        return f"{self.name}:{self.digest}"
-
-
-LOADED: dict[str, Plugin] = {}  # by name; `lab.plugins.load` and imports of plugins fill it
 
 
 class Deferred(NamedTuple):
@@ -66,16 +49,16 @@ class Registry(Mapping[str, T]):
         """The names that no plugin added."""
         return tuple(name for name in self if name not in self._plugins)
 
-    def plugin(self, name: str) -> Plugin | None:
-        """The plugin that added a name; None for a built-in or unknown one."""
-        return LOADED.get(self._plugins.get(name, ""))
+    def owner(self, name: str) -> str:
+        """The plugin that added a name; "" for a built-in or unknown one."""
+        return self._plugins.get(name, "")
 
     def build_in(self, name: str, entry: T | Deferred) -> None:
         """Adds a built-in name, whose entry is made above the registry."""
         require(name not in self, f"{self.kind} {name!r} exists already")
         self._entries[name] = entry
 
-    def add(self, name: str, entry: T, plugin: Plugin) -> None:
+    def add(self, name: str, entry: T, plugin: str) -> None:
         """Adds a plugin's name; `ConfigError` for one that is taken or cannot be typed on a command line."""
         plain = name.isidentifier() and name.isascii()
         require(plain, f"{self.kind} {name!r}: a name is letters, digits and _, and begins with no digit")
@@ -84,7 +67,7 @@ class Registry(Mapping[str, T]):
         require(name not in self or owner is not None, f"{self.kind} {name!r} is built in and cannot be replaced")
         require(owner is None, f"{self.kind} {name!r} is registered already, by the plugin {owner}")
         self._entries[name] = entry
-        self._plugins[name] = plugin.name
+        self._plugins[name] = plugin
 
     def reserving(self, table: C) -> C:
         """A table of built-in names, among which this registry's stand too; `ConfigError` if it would take one's place.
@@ -96,9 +79,9 @@ class Registry(Mapping[str, T]):
         require(not open_names, f"{names}: a plugin's {self.kind} could have this name; src/registries.py reserves it")
         return table
 
-    def drop(self, plugin: Plugin) -> None:
+    def drop(self, plugin: str) -> None:
         """Removes the names added by a plugin that then failed to load."""
-        for name in [name for name, owner in self._plugins.items() if owner == plugin.name]:
+        for name in [name for name, owner in self._plugins.items() if owner == plugin]:
             del self._entries[name], self._plugins[name]
 
 
@@ -138,40 +121,3 @@ class Functions(Mapping[str, F]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
-
-
-def why_changed(config: Mapping[str, Any]) -> str | None:
-    """The message for a run if a plugin of its config is loaded with other sources; None otherwise.
-
-    The config is parsed JSON; the message is a sentence without its subject, the run.
-    """
-    for name, digest in _recorded(config):
-        if name in LOADED and LOADED[name].digest != digest:
-            plugin = LOADED[name]
-            return (
-                f"was trained with the plugin {name} as it was then (hash {digest}), and {plugin.path} has changed, "
-                f"its sources or its data (hash {plugin.digest}); give the plugin as it was"
-            )
-    return None
-
-
-def _recorded(config: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The name and the hash of each plugin of a config."""
-    records = config.get("plugins")
-    named = records if isinstance(records, (list, tuple)) else ()
-    parts = (record.partition(":") for record in named if isinstance(record, str))  # reading it refuses others
-    return [(name, digest) for name, _, digest in parts]
-
-
-def not_loaded(config: Mapping[str, Any]) -> list[str]:
-    """The plugins of a config, NAME:HASH each, that are not loaded, or not with these sources and data."""
-    loaded = {plugin.record for plugin in LOADED.values()}
-    return [record for name, digest in _recorded(config) if (record := f"{name}:{digest}") not in loaded]
-
-
-def why_not_loaded(config: Mapping[str, Any]) -> str | None:
-    """The message for a run if a plugin of its config is not loaded or has changed; None otherwise."""
-    for name, _ in _recorded(config):
-        if name not in LOADED:
-            return f"was trained with the plugin {name}; give --plugin FILE (in Python: plugins.load(FILE))"
-    return why_changed(config)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from icl_lab.lab.configs.registry import named, outputs_of
 from icl_lab.lab.configs.run import TAGS, fields_of
-from icl_lab.src.registries import FAMILIES
-from icl_lab.src.registry import not_loaded
+from icl_lab.lab.loaded_plugins import not_loaded
+from icl_lab.lab.registries import FAMILIES
 from icl_lab.store import layout, ownership, provenance, rundir
 from icl_lab.store.provenance import changed_files
 from icl_lab.store.readers import StoreError, expecting, is_number, json_lines, read_csv, read_json

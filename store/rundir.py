@@ -22,8 +22,8 @@ from icl_lab.lab.configs.identity import config_id
 from icl_lab.lab.configs.presets import command_of
 from icl_lab.lab.configs.registry import check_schema, from_dict, is_of_schema_1
 from icl_lab.lab.configs.run import RunConfig, to_dict
+from icl_lab.lab.loaded_plugins import why_changed, why_not_loaded
 from icl_lab.src.checks import ConfigError
-from icl_lab.src.registry import why_changed, why_not_loaded
 from icl_lab.store import aside, layout, manifest, ownership
 from icl_lab.store.atomic import json_text, write_blocks, write_json
 from icl_lab.store.readers import StoreError, check_text_size, expecting, is_count, is_number, json_lines, read_json

@@ -23,12 +23,13 @@ from icl_lab.families.regression.config import RegressionConfig, gd_steps
 from icl_lab.families.regression.task import GradientDescent, make_model, make_test_batch
 from icl_lab.lab import cli
 from icl_lab.lab.configs.registry import family_of_model
+from icl_lab.lab.loaded_plugins import LOADED
 from icl_lab.lab.plugin_files import PluginError, plugin_errors
+from icl_lab.lab.registries import CONJECTURES, Conjecture
 from icl_lab.plots.distances_over_seeds import draw_matrices, draw_over_training
 from icl_lab.src import intervals
 from icl_lab.src.checks import ConfigError, require
-from icl_lab.src.registries import CONJECTURES, OPPONENTS, Conjecture
-from icl_lab.src.registry import LOADED
+from icl_lab.src.registries import OPPONENTS
 from icl_lab.src.words import did_you_mean
 from icl_lab.store import layout
 from icl_lab.store.lock import locked

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from icl_lab.lab.executors.task import Executor
+from icl_lab.lab.loaded_plugins import LOADED, Plugin
+from icl_lab.lab.registries import CONJECTURES
 from icl_lab.plots import style
 from icl_lab.runners.loop import device_text
 from icl_lab.src import intervals
-from icl_lab.src.registries import CONJECTURES
-from icl_lab.src.registry import LOADED, Plugin
 from icl_lab.src.words import printable
 from icl_lab.store import outputs
 from icl_lab.store.atomic import csv_bytes

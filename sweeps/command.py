@@ -21,11 +21,11 @@ from icl_lab.lab.executors.signals import RESUME_HINT, Signals, catch_signals
 from icl_lab.lab.executors.task import Executor
 from icl_lab.lab.executors.worker import available_cores
 from icl_lab.lab.flag_types import Whole
+from icl_lab.lab.registries import FAMILIES
 from icl_lab.runners import resume
 from icl_lab.runners.command import print_notices, resume_command
 from icl_lab.runners.flags import preset_for_depth
 from icl_lab.runners.resume import Persistence, print_kept_files
-from icl_lab.src.registries import FAMILIES
 from icl_lab.src.words import printable
 from icl_lab.store import checkpoint, layout, rundir
 from icl_lab.store.lock import locked, locked_file

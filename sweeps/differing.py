@@ -15,8 +15,8 @@ from typing import Any
 
 from icl_lab.lab.configs.registry import family_of, named, outputs_of
 from icl_lab.lab.configs.run import RunConfig, Seeds, fields_of, seeds_of, with_seeds
+from icl_lab.lab.registries import FAMILIES
 from icl_lab.src.checks import ConfigError
-from icl_lab.src.registries import FAMILIES
 from icl_lab.store import rundir
 from icl_lab.store.listing import flat
 from icl_lab.store.readers import StoreError

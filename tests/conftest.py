@@ -11,8 +11,9 @@ import hypothesis
 import jax
 import pytest
 
-from icl_lab.src.registries import ALL
-from icl_lab.src.registry import LOADED, Plugin, Registry
+from icl_lab.lab.loaded_plugins import LOADED, Plugin
+from icl_lab.lab.registries import ALL
+from icl_lab.src.registry import Registry
 
 for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "ARGS"):
     os.environ.pop(name, None)  # of the make that runs the tests
@@ -76,7 +77,7 @@ def registered() -> Iterator[Callable[[Registry[Any], str, Any], None]]:
     """Adds an entry to a registry as a plugin does; the test's end takes it back."""
     plugin = Plugin("of_a_test", Path("of_a_test.py"), "0123456789abcdef")
     LOADED[plugin.name] = plugin
-    yield lambda registry, name, entry: registry.add(name, entry, plugin)
+    yield lambda registry, name, entry: registry.add(name, entry, plugin.name)
     for registry in ALL:
-        registry.drop(plugin)
+        registry.drop(plugin.name)
     del LOADED[plugin.name]

@@ -13,10 +13,11 @@ from icl_lab.lab.configs.earlier_names import todays_fields
 from icl_lab.lab.configs.family import Family
 from icl_lab.lab.configs.outputs import Outputs
 from icl_lab.lab.configs.run import SCHEMA_VERSION, TAGS, RunConfig, made_of
+from icl_lab.lab.loaded_plugins import plugin_of, why_not_loaded
 from icl_lab.lab.plugin_files import imported_module
+from icl_lab.lab.registries import FAMILIES
 from icl_lab.src.checks import ConfigError, require
-from icl_lab.src.registries import FAMILIES
-from icl_lab.src.registry import Deferred, why_not_loaded
+from icl_lab.src.registry import Deferred
 from icl_lab.src.words import did_you_mean
 
 Part = TypeVar("Part")
@@ -59,7 +60,7 @@ def outputs_of(family: Family) -> Outputs:
 
 def part(family: Family, name: str, kind: type[Part]) -> Part:
     """A part of a family: NAME in capitals, of the module of that name; `ConfigError` if it is not there."""
-    module, plugin = family.module(name), FAMILIES.plugin(family.name)
+    module, plugin = family.module(name), plugin_of(FAMILIES, family.name)
     held = getattr(import_module(module) if plugin is None else imported_module(plugin, module), name.upper(), None)
     if not isinstance(held, kind):
         is_none = f"{module} has no {name.upper()}, a {kind.__module__}.{kind.__name__}"

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
 from icl_lab.lab.flag_types import whole_value
+from icl_lab.lab.loaded_plugins import LOADED, plugin_of
+from icl_lab.lab.registries import FAMILIES
 from icl_lab.src.checks import ConfigError, require, sizes
 from icl_lab.src.config import TrainConfig
-from icl_lab.src.registries import FAMILIES, FIELDS
-from icl_lab.src.registry import LOADED, Registry
+from icl_lab.src.registries import FIELDS
+from icl_lab.src.registry import Registry
 
 if TYPE_CHECKING:
     import numpy as np
@@ -168,7 +170,7 @@ def plugins_of(config: Any) -> Iterator[str]:
 
 
 def _records(registry: Registry[Any], word: str) -> Iterator[str]:
-    plugin = registry.plugin(word)
+    plugin = plugin_of(registry, word)
     if plugin is not None:
         yield plugin.record
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, TextIO
 
 from icl_lab.lab import cli
 from icl_lab.lab.executors.task import Context, Outcome, Report, Task, carry_out
+from icl_lab.lab.loaded_plugins import LOADED
 from icl_lab.src.namespace import FOLDER
-from icl_lab.src.registry import LOADED
 from icl_lab.src.words import printable
 
 MOST_LINES = 20  # of a task on standard error that the command shows: its last ones

@@ -20,8 +20,8 @@ from icl_lab.lab import cli
 from icl_lab.lab.environment import cores, processors
 from icl_lab.lab.executors.signals import catch_signals
 from icl_lab.lab.executors.task import Context, Outcome, Report, Task, carry_out
+from icl_lab.lab.loaded_plugins import LOADED
 from icl_lab.src.namespace import FOLDER
-from icl_lab.src.registry import LOADED
 
 
 def available_cores() -> list[int]:

@@ -10,9 +10,9 @@ from pathlib import Path
 from icl_lab.lab.configs import columns
 from icl_lab.lab.configs.family import Family
 from icl_lab.lab.configs.registry import named, outputs_of
+from icl_lab.lab.registries import FAMILIES
 from icl_lab.scripts.reference_page import files
 from icl_lab.scripts.reference_page.markdown import code, codes, of_family, table
-from icl_lab.src.registries import FAMILIES
 
 FILES = """## Files of a run directory
 

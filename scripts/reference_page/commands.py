@@ -13,8 +13,8 @@ from typing import NamedTuple, NoReturn
 
 from icl_lab.lab import cli
 from icl_lab.lab.configs.registry import family_of_model
+from icl_lab.lab.registries import FAMILIES
 from icl_lab.scripts.reference_page.markdown import code, codes, of_family, table
-from icl_lab.src.registries import FAMILIES
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 COMMAND = 'if __name__ == "__main__":'

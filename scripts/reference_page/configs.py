@@ -12,8 +12,8 @@ from icl_lab.lab.configs.keys import find_key, leaves
 from icl_lab.lab.configs.presets import preset, resolve, value_at
 from icl_lab.lab.configs.registry import named
 from icl_lab.lab.configs.run import fields_of
+from icl_lab.lab.registries import FAMILIES
 from icl_lab.scripts.reference_page.markdown import code, of_family, table
-from icl_lab.src.registries import FAMILIES
 
 DEEPEST = 32  # layers up to which values that follow the depth are looked at
 FIELDS = """## Config fields

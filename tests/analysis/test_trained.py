@@ -23,11 +23,11 @@ from icl_lab.families.sine.outputs import SINE_LEFT
 from icl_lab.lab.configs.columns import has_trained
 from icl_lab.lab.configs.presets import preset, resolve, set_values
 from icl_lab.lab.configs.registry import outputs_of
+from icl_lab.lab.registries import FAMILIES
 from icl_lab.src.checks import ConfigError
 from icl_lab.src.config import ContextConfig
 from icl_lab.src.data_config import DataConfig, SineData
 from icl_lab.src.one_step import one_step_loss, one_step_size
-from icl_lab.src.registries import FAMILIES
 from icl_lab.store import layout, rundir
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from icl_lab.lab import plugins
-from icl_lab.src import registries
-from icl_lab.src.registry import LOADED
+from icl_lab.lab.loaded_plugins import LOADED
+from icl_lab.lab.registries import ALL
 from tests.families.small import LOGISTIC, TOKENS
 from tests.runners.tiny import workshop
 
@@ -20,8 +20,8 @@ def fresh() -> Iterator[None]:
     before = dict(LOADED)
     yield
     for plugin in [plugin for name, plugin in LOADED.items() if name not in before]:
-        for registry in registries.ALL:
-            registry.drop(plugin)
+        for registry in ALL:
+            registry.drop(plugin.name)
         del LOADED[plugin.name]
         for name in [name for name in sys.modules if name.partition(".")[0] == plugin.name]:
             del sys.modules[name]

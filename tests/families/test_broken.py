@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from icl_lab.lab import plugins
-from icl_lab.src import registries
-from icl_lab.src.registry import LOADED
+from icl_lab.lab.loaded_plugins import LOADED
+from icl_lab.lab.registries import ALL
 from icl_lab.store import layout, rundir
 from tests.doors import snapshot
 from tests.families.small import LOGISTIC, RUN, SIZES
@@ -89,7 +89,7 @@ def family(folder: Path, *changes: tuple[str, str, str]) -> Path:
 
 
 def names() -> dict[str, list[str]]:
-    return {registry.kind: list(registry) for registry in registries.ALL}
+    return {registry.kind: list(registry) for registry in ALL}
 
 
 @pytest.mark.parametrize("case", BROKEN)

@@ -13,8 +13,8 @@ import pytest
 from icl_lab import analysis, store
 from icl_lab.families.task import training_set
 from icl_lab.lab.configs.identity import config_id
+from icl_lab.lab.loaded_plugins import LOADED
 from icl_lab.plots import style, training
-from icl_lab.src.registry import LOADED
 from icl_lab.store import layout, rundir, snapshots
 from icl_lab.store.readers import read_csv, read_npz
 from tests.families.small import (

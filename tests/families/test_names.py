@@ -84,7 +84,7 @@ def words_of_one() -> dict[str, str]:
 
     Less the models with the name of an attention, which are words of all.
     """
-    own = {name: fields(family.config) for name, family in FAMILIES.items() if FAMILIES.plugin(name) is None}
+    own = {name: fields(family.config) for name, family in FAMILIES.items() if not FAMILIES.owner(name)}
     counts = Counter(field for found in own.values() for field in found)
     words = {field: name for name, found in own.items() for field in found if counts[field] == 1}
     models = {model: name for name in own for model in FAMILIES[name].models if model not in ATTENTION_KINDS}

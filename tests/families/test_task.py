@@ -10,9 +10,9 @@ from icl_lab.families.autoencoder import task as autoencoder
 from icl_lab.families.task import model_of, shared_of, task_key, task_of, training_set, with_parts_as_batches
 from icl_lab.lab.configs.presets import preset, resolve
 from icl_lab.lab.configs.registry import family_of_model
+from icl_lab.lab.registries import FAMILIES
 from icl_lab.src import decoder, layerwise, sine, transformer
 from icl_lab.src.prng import Purpose, key
-from icl_lab.src.registries import FAMILIES
 from icl_lab.src.train import mean_over_parts
 from icl_lab.store.params import flattened
 

@@ -20,13 +20,14 @@ from icl_lab.lab.configs.identity import config_id
 from icl_lab.lab.configs.presets import preset, resolve, set_values
 from icl_lab.lab.configs.registry import from_dict
 from icl_lab.lab.configs.run import RunConfig, to_dict
+from icl_lab.lab.loaded_plugins import LOADED, Plugin
 from icl_lab.lab.plugin_digest import digest_of
+from icl_lab.lab.registries import ALL
 from icl_lab.src import registries
 from icl_lab.src.checks import ConfigError
 from icl_lab.src.config import ContextConfig, ModelConfig
 from icl_lab.src.data_config import DataConfig
 from icl_lab.src.prng import Purpose
-from icl_lab.src.registry import LOADED, Plugin
 from tests.doors import COMMANDS, SWEEPS, Refused, ran, refused
 from tests.plugin_sources import EVERYTHING, LIGHT
 
@@ -41,8 +42,8 @@ def fresh() -> Iterator[None]:
     before, modules = dict(LOADED), set(sys.modules)
     yield
     for plugin in [plugin for name, plugin in LOADED.items() if name not in before]:
-        for registry in registries.ALL:
-            registry.drop(plugin)
+        for registry in ALL:
+            registry.drop(plugin.name)
         del LOADED[plugin.name]
     for name in set(sys.modules) - modules:
         del sys.modules[name]
@@ -260,7 +261,7 @@ def test_a_broken_plugin_is_one_sentence_with_its_line(
 ) -> None:
     text, sentence = BROKEN[case]
     file = written(tmp_path / "broken.py", text)
-    before = {registry.kind: list(registry) for registry in registries.ALL}
+    before = {registry.kind: list(registry) for registry in ALL}
     try:
         said = refused("store.runs", "--plugin", file)
     finally:
@@ -270,7 +271,7 @@ def test_a_broken_plugin_is_one_sentence_with_its_line(
             jax.config.update("jax_enable_x64", False)
     between = ", " if sentence.startswith("line") else ""
     assert said.startswith(f"error: plugin {file}{between}{sentence}")
-    assert {registry.kind: list(registry) for registry in registries.ALL} == before
+    assert {registry.kind: list(registry) for registry in ALL} == before
     assert "broken" not in LOADED
     assert "broken" not in sys.modules
 
@@ -366,7 +367,7 @@ def test_no_plugin_takes_anothers_name(tmp_path: Path, fresh: None) -> None:
     elsewhere = written(tmp_path / "elsewhere" / "one.py", LIGHT.format(name="other"))
     with pytest.raises(plugins.PluginError, match="one is the name of another module"):
         plugins.load(elsewhere)
-    assert registries.ORDERINGS.plugin("mine") == LOADED["one"]
+    assert registries.ORDERINGS.owner("mine") == "one"
 
 
 def test_one_that_python_imported_as_something_else_stays_as_it_is(tmp_path: Path, fresh: None) -> None:
@@ -377,7 +378,7 @@ def test_one_that_python_imported_as_something_else_stays_as_it_is(tmp_path: Pat
     spec.loader.exec_module(importlib.util.module_from_spec(spec))
     with pytest.raises(plugins.PluginError, match="Python has imported it already, but not as one"):
         plugins.load(file)
-    assert registries.ORDERINGS.plugin("mine") == LOADED["one"]
+    assert registries.ORDERINGS.owner("mine") == "one"
 
 
 def test_a_plugin_that_changes_is_not_loaded_again(tmp_path: Path, fresh: None) -> None:

@@ -10,11 +10,11 @@ import pytest
 
 from icl_lab.lab.configs.presets import preset, resolve, value_at
 from icl_lab.lab.configs.registry import named
+from icl_lab.lab.registries import FAMILIES
 from icl_lab.runners.flags import parser as runners_parser
 from icl_lab.scripts import reference
 from icl_lab.scripts.reference_page import artifacts, commands, files
 from icl_lab.src.checks import UsageError
-from icl_lab.src.registries import FAMILIES
 from icl_lab.store import layout
 from icl_lab.sweeps.collect import row_values
 from icl_lab.sweeps.grid import Grid

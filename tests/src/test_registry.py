@@ -10,6 +10,7 @@ from icl_lab.analysis.algorithms import ALGORITHMS, TF
 from icl_lab.analysis.comparators import COMPARATORS
 from icl_lab.analysis.paired_losses import BASELINES
 from icl_lab.lab.configs.registry import FAMILIES, outputs_of
+from icl_lab.lab.registries import ALL
 from icl_lab.src import registries
 from icl_lab.src.checks import ConfigError
 from icl_lab.src.registry import Functions, Registry
@@ -27,7 +28,7 @@ def names_of(registry: Registry[Any]) -> list[str]:
     return [*registry.built_in, *TABLES.get(registry.kind, ())]
 
 
-@pytest.mark.parametrize("registry", registries.ALL, ids=lambda registry: registry.kind)
+@pytest.mark.parametrize("registry", ALL, ids=lambda registry: registry.kind)
 def test_no_plugin_takes_a_built_in_name(registry: Registry[Any], registered: Add) -> None:
     before = dict(registry)
     for name in names_of(registry):

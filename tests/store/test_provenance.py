@@ -19,6 +19,7 @@ from icl_lab.lab.configs.identity import config_id
 from icl_lab.lab.configs.registry import from_dict, named
 from icl_lab.lab.configs.run import RunConfig, fields_of, to_dict
 from icl_lab.lab.environment import processors
+from icl_lab.lab.registries import FAMILIES
 from icl_lab.src import config as known
 from icl_lab.src import data_config, registries
 from icl_lab.store import provenance
@@ -72,7 +73,7 @@ def leaves(family: str) -> list[tuple[str, str, str]]:
     return [(family, s, f) for s, f in every if len(CHOICES.get(f or s, "12")) > 1 and f"{s}.{f}" not in idle]
 
 
-LEAVES = [leaf for family in registries.FAMILIES.built_in for leaf in leaves(family)]
+LEAVES = [leaf for family in FAMILIES.built_in for leaf in leaves(family)]
 REGRESSION = [leaf[1:] for leaf in leaves("regression")]
 
 
@@ -108,7 +109,7 @@ def test_every_field_but_the_presets_name_changes_the_id(leaf: tuple[str, str, s
 
 def test_every_family_has_ids_of_its_own() -> None:
     """Two families whose configs differ in nothing but their family would share runs otherwise."""
-    assert len({config_id(changed(family=family)) for family in registries.FAMILIES}) == len(registries.FAMILIES)
+    assert len({config_id(changed(family=family)) for family in FAMILIES}) == len(FAMILIES)
 
 
 @given(st.sets(st.sampled_from(REGRESSION), max_size=4), st.sets(st.sampled_from(REGRESSION), max_size=4))

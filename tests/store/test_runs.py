@@ -16,7 +16,7 @@ import pytest
 from icl_lab import store
 from icl_lab.lab.configs.registry import from_dict, named
 from icl_lab.lab.configs.run import to_dict
-from icl_lab.src.registry import LOADED, Plugin
+from icl_lab.lab.loaded_plugins import LOADED, Plugin
 from icl_lab.store import StoreError, layout, ownership, provenance, rundir
 from icl_lab.store.atomic import write_csv, write_json
 from icl_lab.store.listing import list_runs

@@ -25,10 +25,10 @@ from icl_lab.families.languages import expressions
 from icl_lab.lab import cli
 from icl_lab.lab.configs.presets import preset, resolve, set_values
 from icl_lab.lab.executors import choice
+from icl_lab.lab.registries import FAMILIES
 from icl_lab.runners import summary
 from icl_lab.scripts import gpu_check
 from icl_lab.src.data_config import DataConfig
-from icl_lab.src.registries import FAMILIES
 from icl_lab.src.words import words_of
 from icl_lab.store import checkpoint, export, layout, listing, manifest, ownership, provenance, rundir, snapshots
 from icl_lab.store.atomic import csv_bytes, write_csv

@@ -9,7 +9,7 @@ import pytest
 
 from icl_lab.analysis import layerwise
 from icl_lab.analysis.trained import with_verdict
-from icl_lab.src.registries import FAMILIES
+from icl_lab.lab.registries import FAMILIES
 from icl_lab.store.atomic import write_json
 from icl_lab.store.readers import read_json
 from tests.verdicts.values import NOT_COMPUTED, NOT_FINITE

@@ -11,8 +11,8 @@ from icl_lab.lab.configs.keys import leaves
 from icl_lab.lab.configs.presets import preset, resolve, set_values
 from icl_lab.lab.configs.registry import family_of_model, models
 from icl_lab.lab.configs.run import fields_of
+from icl_lab.lab.registries import FAMILIES
 from icl_lab.src.checks import ConfigError, UsageError
-from icl_lab.src.registries import FAMILIES
 
 OTHER = {  # values of a stack's layers that are not their defaults
     **{f"model.{name}": "2" for name in ("num_layers", "num_heads", "damping", "activation_clip", "init_scale")},

@@ -9,8 +9,8 @@ from icl_lab.lab.configs.keys import OUTSIDE, find_key, leaves
 from icl_lab.lab.configs.presets import preset, set_values
 from icl_lab.lab.configs.registry import family_of_model, from_dict, models
 from icl_lab.lab.configs.run import fields_of, to_dict
+from icl_lab.lab.registries import FAMILIES
 from icl_lab.src.checks import ConfigError, UsageError
-from icl_lab.src.registries import FAMILIES
 
 FIRST = {name: next(iter(family.models)) for name, family in FAMILIES.items()}  # a model of each family
 

@@ -13,10 +13,10 @@ from icl_lab.lab.configs.keys import OUTSIDE, find_key, leaves
 from icl_lab.lab.configs.presets import completed, preset, resolve, set_values, value_at
 from icl_lab.lab.configs.registry import from_dict
 from icl_lab.lab.configs.run import fields_of, to_dict
+from icl_lab.lab.registries import FAMILIES
 from icl_lab.runners import flags
 from icl_lab.src.checks import ConfigError, UsageError
 from icl_lab.src.config import DIFFICULTIES, NOISE_MODES, ORDERINGS, PLACEMENTS
-from icl_lab.src.registries import FAMILIES
 from icl_lab.src.words import words_of
 
 
