@@ -622,7 +622,7 @@ def test_an_odd_file_among_the_sources_is_one_sentence(
 ) -> None:
     folder_of(tmp_path / "mylab")
     monkeypatch.chdir(tmp_path)  # a socket's path must be short
-    unreadable(Path("lab/odd.py"), kind)
+    unreadable(Path("mylab/odd.py"), kind)
     with pytest.raises(plugins.PluginError, match=r"^plugin mylab: its file odd\.py cannot be read: .*\w$"):
         plugins.load("mylab")
 
