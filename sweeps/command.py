@@ -232,7 +232,7 @@ def _start(rows: Sequence[Row], chosen: Sequence[Cell], how: Execution) -> list[
 
 def _check_parts(chosen: Sequence[Cell]) -> None:
     """`ConfigError` if a plugin's family lacks a part; built-in families are complete, so JAX is not imported."""
-    configs = {cell.config.family: cell.config for cell in chosen if FAMILIES.plugin(cell.config.family)}
+    configs = {cell.config.family: cell.config for cell in chosen if FAMILIES.owner(cell.config.family)}
     if configs:
         from icl_lab.runners.finish import check_parts
 
