@@ -191,8 +191,8 @@ def _check_range(name: str, given: Any) -> None:
 def family(description: Any) -> Any:
     """Registers and returns a family of experiments, a `lab.configs.family.Family`.
 
-    `modules` names its other two parts: one with an `EXPERIMENT` (`families.task`), one with an `ENDING`
-    (`runners.finish`). `ConfigError` if a part is missing or a name is taken.
+    The config's folder has the other two parts: `task.py` with a `TASK` (`families.task`), and `outputs.py` with
+    `OUTPUTS` (`lab.configs.outputs`). `ConfigError` if a part is missing or a name is taken.
     """
     plugin = calling_plugin(__file__)
     check(description)

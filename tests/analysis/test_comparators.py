@@ -19,8 +19,8 @@ from scipy.stats import ttest_1samp
 
 from icl_lab.analysis import comparators as module
 from icl_lab.analysis.comparators import COMPARATORS, Comparator, half_errors, tuned_gd
-from icl_lab.families.regression.config import MEASURED as COLUMNS
 from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.regression.outputs import MEASURED as COLUMNS
 from icl_lab.families.regression.task import (
     GradientDescent,
     corrupted_step_size_batch,

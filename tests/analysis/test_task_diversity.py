@@ -15,7 +15,7 @@ from icl_lab.analysis.loaded_run import LoadedRun
 from icl_lab.analysis.task_diversity import measure_test_set, verdict_of
 from icl_lab.baselines.pool_losses import exact_losses
 from icl_lab.families.diversity.config import DiversityConfig
-from icl_lab.families.diversity.outputs import MEASURED
+from icl_lab.families.diversity.outputs import MEASURED, summary_lines
 from icl_lab.families.diversity.task import (
     EvalSet,
     distance,
@@ -29,7 +29,6 @@ from icl_lab.families.diversity.task import (
 )
 from icl_lab.families.summary import shown
 from icl_lab.lab.configs.presets import preset, resolve, set_values
-from icl_lab.runners.diversity import summary_lines
 from icl_lab.src.checks import ConfigError
 from icl_lab.src.prng import key
 from icl_lab.src.registries import POSTERIOR_MEANS, TASK_DISTRIBUTIONS, TaskDistribution

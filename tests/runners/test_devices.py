@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from icl_lab.store import layout, rundir
-from tests.families.test_experiment import FIRST
+from tests.families.test_task import FIRST
 from tests.runners.test_distributed import ROUNDING, params
 from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, LSA1, RECORDED, SIZES, THREADS, Workshop
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from icl_lab.families.diversity import outputs as diversity
 from icl_lab.families.diversity.config import DiversityConfig
-from icl_lab.runners import diversity
 from icl_lab.runners.summary import summary_text
 from icl_lab.src.data_config import PoolData
 from icl_lab.store import layout
