@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from icl_lab.analysis.measures.contexts import _with_effects
+from icl_lab.analysis.contexts import _with_effects
 from icl_lab.src.config import ContextConfig
 from icl_lab.src.context import Context, draw_context
 from icl_lab.src.data_config import DataConfig
