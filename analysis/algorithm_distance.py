@@ -41,6 +41,7 @@ from icl_lab.store.readers import is_number
 FINAL = "final"
 SOLVED = 1e-4  # times the loss of predicting zero: smaller losses are rounding error, and ratios to them undefined
 UNDEFINED = (float("nan"), float("nan"))
+NOT_DEFINED = "not defined"
 
 Value = tuple[float, float]  # with its standard error over tasks
 
@@ -63,7 +64,7 @@ def _response(predict: Partial, batch: Batch) -> tuple[Array, Array]:
 
 
 def distance(one: Response, other: Response, targets: np.ndarray) -> dict[str, Value]:
-    """The measures of one predictor with respect to another, with standard errors; nan where one is not defined.
+    """The distances of one predictor with respect to another, with standard errors; nan where one is not defined.
 
     A sensitivity that is 0 on all tasks has no direction. A ratio to a loss at rounding level is undefined.
     """
@@ -190,9 +191,6 @@ def turn_of(loaded: ComparedRun, before: str = "gd", after: str = "gd_plus_plus"
     return turn_in([*over_training(loaded, (before, after))], before, after)
 
 
-NOT_DEFINED = "not defined"
-
-
 def add_flags(parser: cli.Parser) -> None:
     """Whether training is followed too."""
     parser.add_argument(
@@ -230,7 +228,6 @@ COMMAND = Command(
     measure,
     add_flags,
 )
-
 
 if __name__ == "__main__":
     COMMAND.launch()

@@ -80,6 +80,5 @@ COMMAND = Command(
     add_flags,
 )
 
-
 if __name__ == "__main__":
     COMMAND.launch()

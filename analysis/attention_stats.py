@@ -107,8 +107,8 @@ def attention_stats(loaded: ComparedRun, context: Context) -> dict[str, Any]:
     batches = (context.batch, clean_twin(loaded.config, context))
 
     def numbers(pair: tuple[Array, Array]) -> dict[str, Any]:
-        scores, twin = (np.asarray(part, np.float64) for part in pair)
-        return separation(scores, hit, twin, BOOTSTRAP_SEED)
+        scores, clean = (np.asarray(part, np.float64) for part in pair)
+        return separation(scores, hit, clean, BOOTSTRAP_SEED)
 
     def all_numbers(pair: Sequence[Mapping[str, Array]]) -> dict[str, Any]:
         return {name: numbers((pair[0][name], pair[1][name])) for name in pair[0]}
@@ -177,7 +177,6 @@ def _in_words(numbers: Mapping[str, Any]) -> str:
 COMMAND = Command(
     "attention_stats", "Asks whether the attention of a run separates corrupted pairs from clean ones.", measure
 )
-
 
 if __name__ == "__main__":
     COMMAND.launch()

@@ -1,7 +1,4 @@
-"""Shared by all analysis commands: `--run DIR`, its checks, and printing of the result.
-
-Each command is a light module: it defines its flags, and imports the measuring code only once they are valid.
-"""
+"""The command of an analysis: `--run DIR`, its checks, and printing of the result."""
 
 from __future__ import annotations
 
@@ -56,7 +53,7 @@ class Command(NamedTuple):
         return flags
 
     def main(self, argv: list[str]) -> None:
-        """Measures, and prints the result."""
+        """Runs the analysis, and prints the result."""
         flags = self.read(argv)
         check_analysis(flags.run, self.name)
         check_devices()

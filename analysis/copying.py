@@ -9,9 +9,7 @@ Writes copying.json.
 
 from __future__ import annotations
 
-import argparse
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -118,13 +116,11 @@ def write(loaded: LoadedRun) -> dict[str, Any]:
     return values
 
 
-def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
-    """How far the first layer's rows of a stored run depend on their own, the following and other tokens."""
-    return write(load_run(run))
-
-
-COMMAND = Command("copying", "Measures how far the first layer's rows depend on the following token.", measure)
-
+COMMAND = Command(
+    "copying",
+    "Measures how far the first layer's rows depend on the following token.",
+    lambda run, flags: write(load_run(run)),
+)
 
 if __name__ == "__main__":
     COMMAND.launch()

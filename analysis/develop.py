@@ -48,6 +48,9 @@ OF_A_CHANGE = (*OF_A_STAGE, *Change._fields, "differs")  # columns, with or with
 OF_LLC = ("loss", "llc", "llc_low", "llc_high", "saturation", "health", "radius", "norm")
 CURVE = 50  # places of the fitted curve, about, in develop.json
 VERSION = 5  # of what is measured: another one is measured again
+CHAINS = {"chains": 4, "burn_in": 200, "draws": 400, "tasks": 2048}
+PARTS = ("eps", "nbeta", "gamma")
+PUBLISHED = "published"
 
 
 class Recipe(NamedTuple):
@@ -223,11 +226,6 @@ def rescaled_settings(settings: Settings, growth: float) -> Settings:
     return replace(settings, gamma=settings.gamma * growth**2, eps=settings.eps / growth**2)
 
 
-CHAINS = {"chains": 4, "burn_in": 200, "draws": 400, "tasks": 2048}
-PARTS = ("eps", "nbeta", "gamma")
-PUBLISHED = "published"
-
-
 def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     """Measures all of it, and draws the figure."""
     check_stages(run, flags.checkpoints)
@@ -306,7 +304,6 @@ COMMAND = Command(
     _add,
     _check,
 )
-
 
 if __name__ == "__main__":
     COMMAND.launch()

@@ -35,6 +35,9 @@ from icl_lab.store import layout
 from icl_lab.store.atomic import write_csv
 
 FIRST = 512  # tasks of the evaluation set on which attention and Hessian are taken
+PROBES = 20
+MOST_PROBES, MEMORY = 10_000, "the error is then 1 % of one probe's, and each takes a step's time"
+SHOWN = ("loss", "weight_norm", "hessian_trace", "hessian_top", "id_icl_1_k_text", "attention_entropy")  # printed
 
 Measure = Callable[[LoadedRun], Mapping[str, float]]
 Kinds = tuple[attention_patterns.Kind | None, ...]
@@ -149,9 +152,9 @@ def _structure_part(loaded: LoadedRun) -> Part:
         "no layer norms: the model has none": not structure.norms_of(params),
         "no unembedding: the model reads a channel of its tokens": structure.LINEAR not in params,
     }
-    measures = (structure.embeddings, structure.layer_norms, structure.unembedding)
+    parts = (structure.embeddings, structure.layer_norms, structure.unembedding)
     return Part(
-        lambda then: {name: value for measure in measures for name, value in measure(then.params).items()},
+        lambda then: {name: value for part in parts for name, value in part(then.params).items()},
         tuple(sentence for sentence, lacks in missing.items() if lacks),
     )
 
@@ -207,11 +210,6 @@ def _attention(then: LoadedRun, batch: Batch, kinds: Kinds) -> dict[str, float]:
     return {f"attention_{name}": float(np.mean(head_values)) for name, head_values in means.items()} | values
 
 
-PROBES = 20
-MOST_PROBES, MEMORY = 10_000, "the error is then 1 % of one probe's, and each takes a step's time"
-SHOWN = ("loss", "weight_norm", "hessian_trace", "hessian_top", "id_icl_1_k_text", "attention_entropy")  # printed
-
-
 def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     """Measures every checkpoint, and draws the figure."""
     probes, seed = (default if given is None else given for given, default in ((flags.probes, PROBES), (flags.seed, 0)))
@@ -244,7 +242,6 @@ COMMAND = Command(
     _add,
     _check,
 )
-
 
 if __name__ == "__main__":
     COMMAND.launch()

@@ -27,6 +27,9 @@ from icl_lab.store.readers import StoreError
 
 NAMES = tuple(f"pc{number + 1}" for number in range(COMPONENTS))
 TRAJECTORY, WALK = "trajectory", "random walk"
+SMOOTHING = 0.06
+SMOOTHINGS = Number(0.0, 1.0, open_high=True)
+WALKS = Whole(1, 10_000, "a p-value has then four digits, and each walk takes as long as the run")
 
 _predict = jax.jit(lambda model, params, batch: model.predict(params, batch), static_argnums=0)
 
@@ -114,11 +117,6 @@ def _rows(series: str, steps: list[int], series_dynamics: Dynamics) -> list[dict
     ]
 
 
-SMOOTHING = 0.06
-SMOOTHINGS = Number(0.0, 1.0, open_high=True)
-WALKS = Whole(1, 10_000, "a p-value has then four digits, and each walk takes as long as the run")
-
-
 def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     """Measures the trajectory and its null, and draws both."""
     facts = write(load_run(run), flags.walks, flags.smoothing, flags.seed)
@@ -148,7 +146,6 @@ COMMAND = Command(
     measure,
     _add,
 )
-
 
 if __name__ == "__main__":
     COMMAND.launch()

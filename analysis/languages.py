@@ -1,4 +1,4 @@
-"""Measures of a run of languages on its test sets: losses and accuracies of model and opponents, and what it looks at.
+"""Metrics of a run of languages on its test sets: losses and accuracies of model and opponents, and what it looks at.
 
 All predictors see the same tasks, so losses are compared paired. A prediction is the sum of a context-free part, its
 mean over contexts for one query, and a contextual part, the rest.
@@ -36,8 +36,8 @@ MODEL = "model"
 RATIOS = ("gd", "ridge", "optimum", "optimum_biased", "no_context")  # opponents that the loss is divided by
 
 
-class Measured(NamedTuple):
-    """The measures of a run: sections of its summary, and rows of algorithm_distance.csv."""
+class Metrics(NamedTuple):
+    """The metrics of a run: sections of its summary, and rows of algorithm_distance.csv."""
 
     sections: Mapping[str, Any]
     rows: list[dict[str, Any]]
@@ -50,9 +50,9 @@ def strings(loaded: LoadedRun) -> dict[str, Any]:
 
 def write(loaded: LoadedRun) -> dict[str, Any]:
     """Writes algorithm_distance.csv, and gives the numbers on each test set."""
-    measured = measure(loaded.config, loaded.model, loaded.params, loaded.eval_set.codes)
-    write_csv(loaded.run / layout.ALGORITHM_DISTANCE, measured.rows)
-    return dict(measured.sections)
+    metrics = metrics_of(loaded.config, loaded.model, loaded.params, loaded.eval_set.codes)
+    write_csv(loaded.run / layout.ALGORITHM_DISTANCE, metrics.rows)
+    return dict(metrics.sections)
 
 
 def write_layer(loaded: LoadedRun) -> dict[str, Any]:
@@ -63,8 +63,8 @@ def write_layer(loaded: LoadedRun) -> dict[str, Any]:
     return spectra(config, params, eval_set.opponents, eval_set.codes.train)
 
 
-def measure(config: LanguagesConfig, model: Model, params: Any, codes: Coded) -> Measured:
-    """All measures on the test sets: on unseen strings (headline), and on unseen languages."""
+def metrics_of(config: LanguagesConfig, model: Model, params: Any, codes: Coded) -> Metrics:
+    """All metrics on the test sets: on unseen strings (headline), and on unseen languages."""
     opponents, sets, pools = fitted_opponents(config, codes.train), make_test_sets(config, codes), pools_of(config.data)
     predict = Partial(model.predict, params)
     sections: dict[str, Any] = {}
@@ -80,7 +80,7 @@ def measure(config: LanguagesConfig, model: Model, params: Any, codes: Coded) ->
             sections[name] |= of_context(predict, tasks, responses[MODEL].predictions)
             targets = np.asarray(tasks.batch.y_query, np.float64)
             rows = [row for each in responses for row in against("final", each, responses, targets)]
-    return Measured(sections, rows)
+    return Metrics(sections, rows)
 
 
 def on_tasks(tasks: TaskSet, responses: Mapping[str, Response], others: Mapping[str, np.ndarray]) -> dict[str, Any]:

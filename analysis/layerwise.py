@@ -44,6 +44,9 @@ ROLL_OUT_LAYERS = 50
 OVERLAP = 0.05  # the roll-out overlaps gradient descent where their ratio is within this of 1 at every step
 NOT_COMPUTED = "not computed"
 REACHABLE = 400  # steps of descent at 1 / lambda_max that are tried to reach a layer's loss
+WRITER = "analysis.layerwise"
+LAYERS = Whole(1, 100_000, "a loss of every task is kept after each")
+SHOWN = (1, 2, 4, 8, 12, 24, 50)  # layers that are printed, and the last
 
 
 def is_rolled_out(config: LayerwiseConfig) -> bool:
@@ -159,11 +162,6 @@ def verdict(rolled_out: bool, ratios: np.ndarray, losses: np.ndarray, zero: floa
     return "trained, decreasing with depth" if (np.diff(losses) < 0).all() else "trained, not decreasing with depth"
 
 
-WRITER = "analysis.layerwise"
-LAYERS = Whole(1, 100_000, "a loss of every task is kept after each")
-SHOWN = (1, 2, 4, 8, 12, 24, 50)  # layers that are printed, and the last
-
-
 def add_flags(parser: cli.Parser) -> None:
     """How many tasks and layers, the roll-out's damping, and where to write."""
     parser.add_argument("--num_tasks", type=TASKS, default=5000, help="tasks")
@@ -203,7 +201,6 @@ COMMAND = Command(
     measure,
     add_flags,
 )
-
 
 if __name__ == "__main__":
     COMMAND.launch()

@@ -40,6 +40,8 @@ from icl_lab.store.atomic import write_csv, write_json
 WORDS = {"early": 0.1, "middle": 0.5, "last": 1.0}  # of the training's steps: the nearest checkpoint
 FRACTIONS = (0.05, 0.2, 0.5)  # of 1 / (nbeta h_max + gamma): step sizes where none are given
 NBETAS, PULLS = (10.0, 133.3, 1000.0), (1.0, 10.0, 100.0)  # gamma / nbeta where no gamma is given
+GRID = ("eps", "nbeta", "gamma")  # settings that the grid is of
+SHORT = {"chains": 4, "burn_in": 150, "draws": 300}  # of a cell, where no other number is given
 
 
 class Cell(NamedTuple):
@@ -218,10 +220,6 @@ def _order(rows: Sequence[Mapping[str, Any]]) -> str:
     return " > ".join(str(row["step"]) for row in sorted(rows, key=lambda row: -row["llc"]))
 
 
-GRID = ("eps", "nbeta", "gamma")  # settings that the grid is of
-SHORT = {"chains": 4, "burn_in": 150, "draws": 300}  # of a cell, where no other number is given
-
-
 def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     """Estimates the grid, and draws it."""
     advice = calibrate(run, flags.steps, _settings(flags), *(getattr(flags, name) for name in GRID))
@@ -260,7 +258,6 @@ def _check(flags: argparse.Namespace) -> None:
 COMMAND = Command(
     "llc_calibrate", "Finds settings for the local learning coefficient that can be trusted.", measure, _add, _check
 )
-
 
 if __name__ == "__main__":
     COMMAND.launch()

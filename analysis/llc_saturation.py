@@ -32,6 +32,7 @@ from icl_lab.src.checks import require
 # Hoogland et al. 2024: nbeta 66.67 of the mean squared error, which is 133.3 of half of it, this laboratory's loss
 PUBLISHED: dict[str, Any] = {"eps": 3e-4, "nbeta": 133.3, "gamma": 6.67}
 LEAST = 3  # checkpoints that say something of a line
+SHARED = ("batch_size", "tasks", "chains", "burn_in", "draws", "seed")  # settings that both have in common
 
 
 class Line(NamedTuple):
@@ -95,9 +96,6 @@ def line(name: str, rows: Sequence[Mapping[str, Any]]) -> Line:
     )
 
 
-SHARED = ("batch_size", "tasks", "chains", "burn_in", "draws", "seed")  # settings that both have in common
-
-
 def measure(run: Path, flags: argparse.Namespace) -> list[dict[str, Any]]:
     """Estimates both settings and draws them; gives a row for each."""
     rows = compare_settings(run, _given(flags), flags.checkpoints)
@@ -126,7 +124,6 @@ def _check(flags: argparse.Namespace) -> None:
 COMMAND = Command(
     "llc_saturation", "Compares the LLC over training with the loss, at the published setting.", measure, _add, _check
 )
-
 
 if __name__ == "__main__":
     COMMAND.launch()

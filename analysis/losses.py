@@ -57,6 +57,5 @@ COMMAND = Command(
     lambda run, flags: write(load_run(run)),
 )
 
-
 if __name__ == "__main__":
     COMMAND.launch()

@@ -90,6 +90,5 @@ def measure(run: Path, flags: argparse.Namespace) -> list[dict[str, Any]]:
 
 COMMAND = Command("ood_eval", "Evaluates a run on inputs of other scales.", measure, add_flags)
 
-
 if __name__ == "__main__":
     COMMAND.launch()

@@ -5,10 +5,8 @@ python -m analysis.over_training --run DIR, of a run trained with --config.snaps
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -50,13 +48,13 @@ def over_training(loaded: ComparedRun) -> list[dict[str, Any]]:
     Of interleaved tokens also the first layer's sensitivities to its own, the next and other tokens, averaged over
     tasks before the norm as in the paper's Fig. 5, in all channels of the data and in those of x alone ("_x").
     """
-    measures: list[Callable[[ComparedRun], Mapping[str, Any]]] = [
+    parts: list[Callable[[ComparedRun], Mapping[str, Any]]] = [
         partial(_compared, name, other) for name, other in baselines_of(loaded).items()
     ]
     if loaded.config.model.interleaved:
-        measures.append(_copied)
+        parts.append(_copied)
     return [
-        {"step": step} | {name: value for measure in measures for name, value in measure(checkpoint).items()}
+        {"step": step} | {name: value for part in parts for name, value in part(checkpoint).items()}
         for step, checkpoint in loaded.checkpoints()
     ]
 
@@ -86,17 +84,11 @@ def write(loaded: ComparedRun) -> list[dict[str, Any]]:
     return rows
 
 
-def measure(run: Path, flags: argparse.Namespace) -> list[dict[str, Any]]:
-    """Compares a stored run at every snapshot of its training."""
-    return write(load_compared(run))
-
-
 COMMAND = Command(
     "over_training",
     "Compares a run at every snapshot of its training with gradient descent, and GD++ where it has several steps.",
-    measure,
+    lambda run, flags: write(load_compared(run)),
 )
-
 
 if __name__ == "__main__":
     COMMAND.launch()

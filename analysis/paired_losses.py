@@ -27,6 +27,8 @@ from icl_lab.src.checks import ConfigError, same_shape
 from icl_lab.src.data_config import DataConfig
 from icl_lab.src.statistics import mean_and_error, not_defined, ratio_and_error
 
+MOST_RATES, LARGEST_DIM = 3, 20  # steps with rates of their own, and dimensions, up to which GD++ is fitted in seconds
+
 
 def zero(batch: Batch) -> Array:
     """Predictions [B] of nothing: zero."""
@@ -41,9 +43,6 @@ BASELINES: dict[str, Callable[[ComparedRun], Predictor]] = registries.OPPONENTS.
         "zero": lambda loaded: zero,
     }
 )
-
-
-MOST_RATES, LARGEST_DIM = 3, 20  # steps with rates of their own, and dimensions, up to which GD++ is fitted in seconds
 
 
 def fitted_gd_plus_plus_of(loaded: ComparedRun) -> Partial | None:

@@ -25,6 +25,7 @@ from icl_lab.src.prng import Purpose
 from icl_lab.src.sequences import sequences_with
 
 POINTS = 11  # of a path
+PAIRS, SEQUENCES = 24, 64  # of tasks; sequences for each point of a path
 
 
 def losses_between(one: LoadedRun, other: LoadedRun, eval_set: EvalSet, points: int = POINTS) -> np.ndarray:
@@ -58,9 +59,6 @@ def weight_distance(one: LoadedRun, other: LoadedRun) -> float:
     """The Euclidean distance of two models' parameters, over the mean of their norms."""
     first, second = (np.concatenate([np.ravel(x) for x in jax.tree.leaves(d.params)]) for d in (one, other))
     return float(2 * np.linalg.norm(first - second) / (np.linalg.norm(first) + np.linalg.norm(second)))
-
-
-PAIRS, SEQUENCES = 24, 64  # of tasks; sequences for each point of a path
 
 
 def path(one: np.ndarray, other: np.ndarray, shares: np.ndarray) -> np.ndarray:

@@ -36,6 +36,7 @@ from icl_lab.src.one_step import one_step_loss, one_step_size
 from icl_lab.store.rundir import read_metrics
 
 FIELDS = ("eval_gd_loss",)  # of the records, besides the loss
+DIVERGED = 1e3  # times the initial weights: the little that is left to infinity is a millionth of the time
 
 
 class Escape(NamedTuple):
@@ -87,9 +88,6 @@ def escape_in(
 def escape_of(run: Path, zero_loss: float, share: float = 0.5, for_good: bool = True) -> Escape:
     """The escape of a run with a baseline of gradient descent from a plateau of this loss."""
     return escape_in(read_metrics(run, FIELDS), zero_loss, share, for_good)
-
-
-DIVERGED = 1e3  # times the initial weights: the little that is left to infinity is a millionth of the time
 
 
 def coupling(data: LinearData) -> float:

@@ -11,16 +11,14 @@ f_k = y_(k) x_(k).x_query.
 
 The last two are one for predictors of that form. Of a model that is not linear in the labels they are averages over
 tasks; `variance_explained` says how much of its predictions such a step is. One linear layer on concatenated tokens
-has one factor for all y_(k) x_(k).x_query, whatever its codes: it reads flat where an order would reward step sizes
-that differ.
+has one factor for all y_(k) x_(k).x_query, whatever its positional encoding: it reads flat where an order would reward
+step sizes that differ.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -42,6 +40,7 @@ from icl_lab.store import layout
 from icl_lab.store.atomic import write_json
 
 EXCHANGEABLE = "the positions of the training contexts are exchangeable, so all step sizes predicted are one"
+BY_POSITION = ("predicted", "predicted_se", "regressed", "regressed_se", "differentiated")
 
 
 def differentiated(predict: Predictor, batch: Batch) -> np.ndarray:
@@ -123,20 +122,13 @@ def write(loaded: LoadedRun, tasks: int | None = None) -> dict[str, Any]:
     return values
 
 
-BY_POSITION = ("predicted", "predicted_se", "regressed", "regressed_se", "differentiated")
-
-
 def add_flags(parser: cli.Parser) -> None:
     """How many tasks."""
     parser.add_argument("--tasks", type=TASKS, help="tasks, drawn as the test set is, which is taken if not given")
 
 
-def measure(run: Path, flags: argparse.Namespace) -> list[dict[str, Any]]:
-    """A row for each position of a stored run's contexts, then how well predictions and step sizes are explained."""
-    return _rows(write(load_run(run), flags.tasks))
-
-
 def _rows(values: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A row for each position, then how well predictions and step sizes are explained."""
     positions = range(len(values["predicted"]))
     rows = [{"position": place + 1} | {name: values[name][place] for name in BY_POSITION} for place in positions]
     single = {name: value for name, value in values.items() if name not in BY_POSITION}
@@ -146,10 +138,9 @@ def _rows(values: Mapping[str, Any]) -> list[dict[str, Any]]:
 COMMAND = Command(
     "position_steps",
     "Reads the step size that a model takes at each position, and compares it with the best one there.",
-    measure,
+    lambda run, flags: _rows(write(load_run(run), flags.tasks)),
     add_flags,
 )
-
 
 if __name__ == "__main__":
     COMMAND.launch()

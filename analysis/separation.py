@@ -62,19 +62,19 @@ def position_auroc(scores: np.ndarray, hit: np.ndarray) -> float:
 
 
 @np.errstate(over="ignore", invalid="ignore")  # non-finite values are null in the file
-def separation(scores: np.ndarray, hit: np.ndarray, twin: np.ndarray, seed: int) -> dict[str, Any]:
+def separation(scores: np.ndarray, hit: np.ndarray, clean: np.ndarray, seed: int) -> dict[str, Any]:
     """Summary statistics of a score [B, N]: means, AUROCs, and what corruption itself changes.
 
     `auroc` is the position-matched one, 1.96 bootstrap standard errors over contexts to either side its interval (200
     resamples give a standard error to a twentieth, but not the ends of a distribution); `twin_change_noisy` and
-    `twin_change_clean` are the mean change of the score against the clean twin (the same contexts uncorrupted), over
+    `twin_change_clean` are the mean change of the score against `clean`, that of the same contexts without noise, over
     corrupted and over clean pairs, with standard errors over contexts.
     """
     counts = np.random.default_rng(seed).multinomial(len(scores), np.full(len(scores), 1 / len(scores)), BOOTSTRAPS)
     resampled = matched_auroc(scores, hit, np.ascontiguousarray(counts.T, float))
     auroc = matched_auroc(scores, hit, np.ones((len(scores), 1)))[0]
     half = NORMAL * resampled.std(ddof=1)
-    change = scores - twin
+    change = scores - clean
     result: dict[str, Any] = {
         "clean_mean": _mean(scores, ~hit),
         "noisy_mean": _mean(scores, hit),

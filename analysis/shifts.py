@@ -51,6 +51,7 @@ SHIFTS: Mapping[str, Callable[[DataConfig, float], DataConfig]] = {
     "distractors": lambda data, value: replace(data, num_distractors=int(value)),
 }
 REPLACED = (0, 2, 4, 6, 8)  # labels, of von Oswald et al. 2023
+FIELDS = {field.name: field for field in fields(DataConfig)}
 
 
 def shifted_batches(config: RegressionConfig, shift: str, values: Sequence[float]) -> Sequence[Batch]:
@@ -165,9 +166,6 @@ def write(loaded: ComparedRun, shifts: Mapping[str, DataConfig]) -> list[dict[st
 _other = partial(jax.jit, static_argnums=(1, 2))(sample_other_batch)
 
 
-FIELDS = {field.name: field for field in fields(DataConfig)}
-
-
 def add_flags(parser: cli.Parser) -> None:
     """The shifts."""
     text = "FIELD=VALUE of the run's data, several separated by commas; may be given again"
@@ -208,7 +206,6 @@ def measure(run: Path, flags: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 COMMAND = Command("shifts", "Evaluates a run on test tasks of shifted distributions.", measure, add_flags, check)
-
 
 if __name__ == "__main__":
     COMMAND.launch()

@@ -40,6 +40,7 @@ from icl_lab.store.atomic import write_csv, write_json
 from icl_lab.store.outputs import in_path
 
 LLC, LOSS_ALONE = "LLC", "loss alone"
+LENGTH = Number(1e-3, 1e3, why="a training is shorter than 22 in log step")
 
 
 class Rule(NamedTuple):
@@ -186,9 +187,6 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-LENGTH = Number(1e-3, 1e3, why="a training is shorter than 22 in log step")
-
-
 def measure(run: Path, flags: argparse.Namespace) -> Iterator[Mapping[str, Any]]:
     """Fits the curve, writes its milestones and stages, and draws them; prints both."""
     rule = Rule(flags.bound, flags.z, flags.length, flags.draws, flags.seed)
@@ -243,7 +241,6 @@ def _add(parser: cli.Parser) -> None:
 COMMAND = Command(
     "stages", "Finds milestones and stages of a training in its local learning coefficients.", measure, _add
 )
-
 
 if __name__ == "__main__":
     COMMAND.launch()

@@ -8,9 +8,7 @@ is the same of two predictors' difference. Raventos et al. 2023, Eq. 4 and App. 
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,46 +29,40 @@ def measure_test_set(loaded: LoadedRun) -> dict[str, Any]:
     Those of an exact predictor that is not defined are null, with the reason.
     """
     config, dim = loaded.config, loaded.config.data.dim
-    measures: dict[str, Any] = {"tasks": config.test_tasks}
+    metrics: dict[str, Any] = {"tasks": config.test_tasks}
     for prefix, batch in zip(("id", "ood"), make_test_sequences(config), strict=True):
         eval_set = make_eval_set(config, batch)
         tf = predictions_of(loaded.model, loaded.params, batch)
         for name, values in {"tf": tf, **eval_set.references, "zero": np.zeros_like(tf)}.items():
             errors = np.mean((values - eval_set.targets) ** 2, axis=1) / dim
-            measures[f"{prefix}_{name}_loss"], measures[f"{prefix}_{name}_loss_se"] = mean_and_error(errors)
+            metrics[f"{prefix}_{name}_loss"], metrics[f"{prefix}_{name}_loss_se"] = mean_and_error(errors)
             if name in eval_set.references:
                 apart = np.mean((tf - values) ** 2, axis=1) / dim
-                measures[f"{prefix}_delta_{name}"], measures[f"{prefix}_delta_{name}_se"] = mean_and_error(apart)
+                metrics[f"{prefix}_delta_{name}"], metrics[f"{prefix}_delta_{name}_se"] = mean_and_error(apart)
         if {"ridge", "dmmse"} <= set(eval_set.references):
-            measures[f"{prefix}_apart"] = distance(eval_set.references["ridge"], eval_set.references["dmmse"], dim)
+            metrics[f"{prefix}_apart"] = distance(eval_set.references["ridge"], eval_set.references["dmmse"], dim)
         for name, reason in eval_set.undefined.items():
-            measures |= not_defined(f"{prefix}_{name}_loss", reason) | not_defined(f"{prefix}_delta_{name}", reason)
-    return measures | {"verdict": verdict_of(measures)}
+            metrics |= not_defined(f"{prefix}_{name}_loss", reason) | not_defined(f"{prefix}_delta_{name}", reason)
+    return metrics | {"verdict": verdict_of(metrics)}
 
 
-def verdict_of(measures: Mapping[str, float]) -> str:
+def verdict_of(metrics: Mapping[str, float]) -> str:
     """Whether a model is dmmse, ridge, or between; of an infinite pool it is ridge at a Delta of at most .06."""
     names = ("id_delta_dmmse", "id_apart", "ood_delta_ridge", "ood_apart")
-    if {"id_apart", "ood_apart"} <= set(measures):
-        deltas = [measures[name] for name in names]
-        alike = min(measures["id_apart"], measures["ood_apart"]) == 0
+    if {"id_apart", "ood_apart"} <= set(metrics):
+        deltas = [metrics[name] for name in names]
+        alike = min(metrics["id_apart"], metrics["ood_apart"]) == 0
         return NOTHING if alike or not np.isfinite(deltas).all() else verdict(*deltas)
-    if measures.get("ood_delta_ridge") is None:
+    if metrics.get("ood_delta_ridge") is None:
         return NOTHING
-    return "ridge" if measures["ood_delta_ridge"] <= RIDGE_DELTA else "between"
-
-
-def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
-    """The test-set losses of a stored run, measured again."""
-    return measure_test_set(load_run(run))
+    return "ridge" if metrics["ood_delta_ridge"] <= RIDGE_DELTA else "between"
 
 
 COMMAND = Command(
     "task_diversity",
     "Compares a decoder with ridge and dMMSE, on tasks of its pool and on fresh ones.",
-    measure,
+    lambda run, flags: measure_test_set(load_run(run)),
 )
-
 
 if __name__ == "__main__":
     COMMAND.launch()

@@ -17,6 +17,7 @@ import numpy as np
 from icl_lab.src.statistics import mean_and_interval
 
 ON_DMMSE, ON_RIDGE = 0.1, 0.25  # of the distance between ridge and dMMSE: a model within it is on one of them
+TIE = 1e-6  # of log(large / small): rounding in float32, which is no change
 
 
 class PowerLaw(NamedTuple):
@@ -100,9 +101,6 @@ def verdict(
 def _check_finite(losses: np.ndarray) -> None:
     if not np.isfinite(losses).all():
         raise ValueError("losses are not all finite: a run that diverged has no minimum to speak of")
-
-
-TIE = 1e-6  # of log(large / small): rounding in float32, which is no change
 
 
 class Crossing(NamedTuple):

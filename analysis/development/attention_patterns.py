@@ -85,23 +85,23 @@ def masses(maps: Array, chosen: np.ndarray) -> Array:
 
 
 def patterns(maps: Array, kind: Kind) -> dict[str, Array]:
-    """Each measure [H] of a layer's heads, over the rows that have it.
+    """Each metric [H] of a layer's heads, over the rows that have it.
 
     entropy, variability, self, previous; of interleaved tokens also inputs, the mass on x, and entropy_x and entropy_y,
     those of the rows that are inputs and labels.
     """
     rows = rows_of(maps.shape[-2], maps.shape[-1], kind)
     bits = entropies(maps, rows.visible)
-    measures = {
+    metrics = {
         "entropy": (bits, rows.measured),
         "variability": (variabilities(maps), rows.measured),
         "self": (masses(maps, rows.own), rows.measured & rows.own.any(axis=1)),
         "previous": (masses(maps, rows.previous), rows.measured & rows.previous.any(axis=1)),
     }
     if kind.interleaved:
-        measures |= {
+        metrics |= {
             "inputs": (masses(maps, rows.inputs), rows.measured),
             "entropy_x": (bits, rows.measured & rows.are_inputs),
             "entropy_y": (bits, rows.measured & ~rows.are_inputs),
         }
-    return {name: values[:, of].mean(axis=1) for name, (values, of) in measures.items() if of.any()}
+    return {name: values[:, of].mean(axis=1) for name, (values, of) in metrics.items() if of.any()}

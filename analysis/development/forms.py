@@ -22,6 +22,13 @@ import numpy as np
 from icl_lab.analysis.development.trajectory_pca import fit
 
 LEAST = 5  # points that a curvature can have an extremum on, with a neighbour on each side
+COMPONENTS = 3
+PLANES = tuple(combinations(range(COMPONENTS), 2))
+SHARED = 2  # planes of three that a form bends
+WINDOW = 0.02  # of the checkpoints, either way: how far apart the bends of a form may be
+FEWEST = math.ceil(1 / WINDOW)  # checkpoints that forms are sought in: with fewer the window is narrower than one
+WIDEST = 0.06  # of the checkpoints: the width of the smoothing at the end
+REACH = 4  # widths at which the kernel ends
 
 
 class Geometry(NamedTuple):
@@ -113,15 +120,6 @@ def _prominences(sizes: np.ndarray, peaks: list[int]) -> dict[int, float]:
     logs[~known] = logs[known].min()
     values, _, _ = peak_prominences(logs, peaks)
     return dict(zip(peaks, map(float, values), strict=True))
-
-
-COMPONENTS = 3
-PLANES = tuple(combinations(range(COMPONENTS), 2))
-SHARED = 2  # planes of three that a form bends
-WINDOW = 0.02  # of the checkpoints, either way: how far apart the bends of a form may be
-FEWEST = math.ceil(1 / WINDOW)  # checkpoints that forms are sought in: with fewer the window is narrower than one
-WIDEST = 0.06  # of the checkpoints: the width of the smoothing at the end
-REACH = 4  # widths at which the kernel ends
 
 
 class Form(NamedTuple):
@@ -276,7 +274,7 @@ def null(
     widest: float = WIDEST,
     window: float = WINDOW,
 ) -> Null:
-    """The same measures of so many random walks like a trajectory [T, P]; `ValueError` for no draw."""
+    """The same of so many random walks like a trajectory [T, P]; `ValueError` for no draw."""
     if draws < 1:
         raise ValueError(f"draws is {draws}; it must be at least 1")
     samples = [of_scores(*walk, widest, window) for walk in walks(rows, draws, rng)]

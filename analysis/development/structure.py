@@ -18,6 +18,9 @@ import numpy as np
 from icl_lab.src.model import Params
 
 ROUNDING = 1e-5  # times the largest singular value, in single precision: smaller ones count as zero
+SMALL = 0.1  # a scale or an offset below it in size counts as gone
+LINEAR, NORM = "read_out/linear", "read_out/norm"
+FEW = 4  # coordinates
 
 
 def singular_shares(matrix: np.ndarray) -> np.ndarray:
@@ -71,9 +74,6 @@ def _numbered(name: str, values: np.ndarray) -> dict[str, float]:
     return {f"{name}_{number}": float(value) for number, value in enumerate(values, start=1)}
 
 
-SMALL = 0.1  # a scale or an offset below it in size counts as gone
-
-
 def norms_of(params: Params) -> list[str]:
     """The modules that are layer norms: they have a scale and an offset."""
     return [module for module, arrays in params.items() if {"scale", "offset"} <= set(arrays)]
@@ -96,10 +96,6 @@ def layer_norms(params: Params) -> dict[str, float]:
         }
         values |= {f"{module.replace('/', '_')}_{name}": value for name, value in statistics.items()}
     return values
-
-
-LINEAR, NORM = "read_out/linear", "read_out/norm"
-FEW = 4  # coordinates
 
 
 class Effective(NamedTuple):

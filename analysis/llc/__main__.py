@@ -83,6 +83,5 @@ COMMAND = Command(
     "llc", "Estimates the local learning coefficient at a run's checkpoints.", measure, _add, _check, True
 )
 
-
 if __name__ == "__main__":
     COMMAND.launch()

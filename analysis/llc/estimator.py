@@ -24,7 +24,7 @@ import numpy as np
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
-from icl_lab.analysis.hessian import largest_eigenvalue
+from icl_lab.analysis.hessian import eigenvalue_ends, largest_eigenvalue
 from icl_lab.analysis.llc import sgld
 from icl_lab.analysis.llc.health import Diagnostics, diagnose
 from icl_lab.analysis.llc.settings import Settings
@@ -36,6 +36,11 @@ from icl_lab.src.prng import Purpose
 from icl_lab.src.train import BatchFn, Shared
 from icl_lab.store.params import flattened, nested
 
+CURVATURE_TASKS = 256  # of the fixed set, for the largest eigenvalue of the Hessian: a bound on eps needs no more
+CHECK_TASKS = 256  # of the fixed set, for the losses that R-hat and the share below L(w*) are taken from
+LEVEL = 0.95  # of intervals over chains
+NO_ESTIMATE = intervals.Interval(np.nan, np.nan, np.nan, 0)
+MADE = {"": sgld.PLAIN, "rmsprop": sgld.rmsprop()}
 SECONDS = 1  # of a processor, for all names; a match takes microseconds
 MATCH = f"""
 import json, re, resource, sys
@@ -43,26 +48,6 @@ resource.setrlimit(resource.RLIMIT_CPU, ({SECONDS}, {SECONDS}))
 pattern, names = json.load(sys.stdin)
 json.dump([re.search(pattern, name) is not None for name in names], sys.stdout)
 """
-
-
-@lru_cache(maxsize=8)
-def found_in(pattern: str, names: tuple[str, ...]) -> tuple[bool, ...]:
-    """Whether a valid regular expression is found in each name; `ConfigError` if that takes more than `SECONDS`."""
-    line, given = [sys.executable, "-I", "-S", "-c", MATCH], json.dumps([pattern, names])
-    done = subprocess.run(line, input=given, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise ConfigError(
-            f"mask is {pattern!r}, which takes more than {SECONDS} s to match with the names of the parameters; "
-            "leave out repetitions of repetitions"
-        )
-    return tuple(json.loads(done.stdout))
-
-
-CURVATURE_TASKS = 256  # of the fixed set, for the largest eigenvalue of the Hessian: a bound on eps needs no more
-CHECK_TASKS = 256  # of the fixed set, for the losses that R-hat and the share below L(w*) are taken from
-LEVEL = 0.95  # of intervals over chains
-NO_ESTIMATE = intervals.Interval(np.nan, np.nan, np.nan, 0)
-MADE = {"": sgld.PLAIN, "rmsprop": sgld.rmsprop()}
 
 
 class Estimator:
@@ -196,10 +181,25 @@ def mask_of(params: Params, pattern: str) -> Params | None:
     return nested({name: np.full(np.shape(leaf), chosen[name], np.float32) for name, leaf in names.items()})
 
 
+@lru_cache(maxsize=8)
+def found_in(pattern: str, names: tuple[str, ...]) -> tuple[bool, ...]:
+    """Whether a valid regular expression is found in each name; `ConfigError` if that takes more than `SECONDS`.
+
+    It is matched in a process whose time is limited: some, such as ((.+)+)+X, would take longer than the age of the
+    universe on a name of 30 letters.
+    """
+    line, given = [sys.executable, "-I", "-S", "-c", MATCH], json.dumps([pattern, names])
+    done = subprocess.run(line, input=given, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ConfigError(
+            f"mask is {pattern!r}, which takes more than {SECONDS} s to match with the names of the parameters; "
+            "leave out repetitions of repetitions"
+        )
+    return tuple(json.loads(done.stdout))
+
+
 def require_no_flat_direction(model: Model, params: Params, tasks: Batch, mask: Params | None) -> None:
     """`ConfigError` unless the Hessian's smallest eigenvalue is above a millionth of its largest, as gamma 0 needs."""
-    from icl_lab.analysis.hessian import eigenvalue_ends
-
     low, high = eigenvalue_ends(model, params, tasks, mask)
     require(
         low > 1e-6 * high,
