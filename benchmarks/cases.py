@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from icl_lab.families.diversity.config import DiversityConfig
-from icl_lab.families.languages.config import LanguagesConfig
 from icl_lab.families.regression.config import RegressionConfig
-from icl_lab.lab.configs.presets import completed, preset, resolve, set_values
+from icl_lab.lab.configs.presets import preset, resolve, set_values
 from icl_lab.lab.configs.run import RunConfig
 
 
@@ -16,7 +15,7 @@ class Case(NamedTuple):
     """Work timed within a process: a key of `benchmarks.programs.WORK`; a unit of ours is for `width` runs."""
 
     text: str
-    config: RegressionConfig | DiversityConfig | LanguagesConfig
+    config: RegressionConfig | DiversityConfig
     work: str = "steps"
     width: int = 1
 
@@ -56,15 +55,6 @@ def decoder(model: str, **values: Any) -> DiversityConfig:
     return resolved
 
 
-def languages(**values: Any) -> LanguagesConfig:
-    """One linear layer on codes of strings, with these fields."""
-    config = preset("languages")
-    set_values(config, values)
-    completed_config: Any = completed(config)  # its strings are drawn when it is timed
-    of_family: LanguagesConfig = completed_config
-    return of_family
-
-
 TWOLAYER = resolve(preset("twolayer"))
 
 CASES: dict[str, Case] = {
@@ -78,7 +68,6 @@ CASES: dict[str, Case] = {
     "decoder_tiny": Case("a step of the decoder tiny, batch 64", decoder("tiny")),
     "decoder_tiny_pack_4": Case("a step of one of 4 decoders tiny in a pack", decoder("tiny"), width=4),
     "decoder_small": Case("a step of the decoder small, batch 256", decoder("small")),
-    "languages": Case("a step of languages, batch 1024, 17 channels", languages()),
     "batches": Case("a training batch of lsa1", lsa1(), "batches"),
     "evaluation": Case("lsa1 on 10 000 tasks", lsa1(), "evaluation"),
     "evaluation_twolayer": Case("twolayer on 10 000 tasks", TWOLAYER, "evaluation"),

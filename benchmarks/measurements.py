@@ -20,7 +20,6 @@ from icl_lab.benchmarks.cases import CASES, COMMANDS, COMPILED, NEEDED, SWEEPS, 
 from icl_lab.benchmarks.plain_loop import plain_loop, test_batch
 from icl_lab.benchmarks.programs import WORK, our_program
 from icl_lab.benchmarks.timing import compare, in_turns, report, spread
-from icl_lab.families.languages.config import LanguagesConfig
 from icl_lab.families.task import model_of
 from icl_lab.src.losses import half_mse
 
@@ -69,7 +68,7 @@ def case(name: str, settings: Settings) -> Entry:
     text, config, work, width = CASES[name]
     times = compare(WORK[work](config, width), settings.seconds, settings.repeats, {"ours": width})
     operations = {}
-    if work == "steps" and not isinstance(config, LanguagesConfig):
+    if work == "steps":
         operations = {"flops": flops.training_step(config)}
     return {"text": text} | times | operations
 

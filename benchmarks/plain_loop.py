@@ -18,8 +18,7 @@ import jax.numpy as jnp
 import optax
 from jax import Array
 
-from icl_lab.benchmarks import plain_decoder, plain_languages
-from icl_lab.families.languages.config import LanguagesModel
+from icl_lab.benchmarks import plain_decoder
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.task import model_of
 from icl_lab.src.batch import Batch
@@ -72,7 +71,6 @@ class Plain(NamedTuple):
 PARTS: dict[type[Any], Plain] = {
     ModelConfig: Plain(sample, predict),
     DecoderConfig: Plain(plain_decoder.sample, plain_decoder.predict),
-    LanguagesModel: Plain(plain_languages.sample, plain_languages.predict),
 }
 
 

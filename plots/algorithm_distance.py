@@ -1,4 +1,4 @@
-"""The algorithm-distance matrix of a run as heat maps, and its distances to the algorithms over training."""
+"""Distances to the algorithms, of a run or as means over seeds: matrices of all pairs, and over training."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from icl_lab.plots import style
+from icl_lab.plots import heat_maps, style
 from icl_lab.store import layout
-from icl_lab.store.readers import expecting, read_csv
+from icl_lab.store.readers import StoreError, expecting, read_csv
 from icl_lab.store.rundir import read_config
 
 if TYPE_CHECKING:
@@ -54,6 +54,9 @@ LOOKS: dict[str, dict[str, Any]] = {
     "ridge": {"color": style.GREY, "linestyle": ":"},
 }
 CELL = 0.43  # inches
+MEANS = ("mean", "low", "high", "seeds")
+NARROWEST = 4.0  # inches: a caption of one line has room
+LABELLED = 1.9  # inches for the names of the rows
 OF_CELLS = "-: not defined; ratios are coloured between .1 and 10"
 NEAREST = 1e-4  # 1 - cosine: nearer is drawn there
 # decades of a logarithmic axis, at most: the multiples of powers of ten that have ticks
@@ -73,41 +76,24 @@ def draw_algorithm_distance(run: Path) -> list[Path]:
 
 @style.styled
 def _draw_matrix(run: Path, table: pd.DataFrame) -> Path:
-    """A heat map for each measure, with its numbers."""
-    pairs = table[table["column"] != ""]
-    names = list(dict.fromkeys(pairs["row"]))
-    size = CELL * len(names)
-    figure, axes = style.new_figure(columns=len(MEASURES), width=size + 0.7, height=size + 1.6)
-    for panel, measure in zip(axes[0], MEASURES, strict=True):
-        rows = pairs[pairs["measure"] == measure]
-        values = rows.pivot(index="row", columns="column", values="value").reindex(index=names, columns=names)
-        heat_map(panel, values.to_numpy(float), measure)
-        labels = [style.plain(LABELS.get(name, name)) for name in names]
-        panel.set_xticks(range(len(names)), labels, rotation=40, ha="right", rotation_mode="anchor")
-        panel.set_yticks(range(len(names)), labels if panel is axes[0, 0] else [])
-    style.caption(figure, f"{_of(run)}; {OF_CELLS}")
+    figure = _matrices(table[table["column"] != ""].rename(columns={"value": "mean"}), _of(run))
     return style.save(figure, layout.figure(run, "algorithm_distance"), run)
 
 
-def measures_in(table: pd.DataFrame) -> list[str]:
+def _measures_in(table: pd.DataFrame) -> list[str]:
     """The measures that a table has, in the order of `MEASURES`: a panel each."""
     return [measure for measure in MEASURES if (table["measure"] == measure).any()]
 
 
-def heat_map(panel: Axes, values: np.ndarray, measure: str) -> None:
-    """A matrix as colours with a number in each cell, dark on light and light on dark; ratios by their logarithm."""
+def _draw_map(panel: Axes, values: np.ndarray, measure: str) -> None:
+    """A matrix with its numbers; ratios are coloured by their logarithm."""
     title, digits, colours = MEASURES[measure]
     with np.errstate(divide="ignore"):
         shown = np.log10(values) if measure == "loss_ratio" else values
-    image = panel.imshow(np.ma.masked_invalid(np.clip(shown, -1e3, 1e3)), **colours)
-    for (row, column), value in np.ndenumerate(values):
-        red, green, blue, _ = image.cmap(image.norm(shown[row, column])) if np.isfinite(value) else (1, 1, 1, 1)
-        dark = 0.299 * red + 0.587 * green + 0.114 * blue < 0.55
-        text = _number(value, digits) if np.isfinite(value) else "-"
-        panel.text(column, row, text, ha="center", va="center", fontsize=6.5, color="white" if dark else "black")
+    texts = [[_number(value, digits) if np.isfinite(value) else "-" for value in row] for row in values]
+    heat_maps.numbered(panel, np.where(np.isfinite(values), np.clip(shown, -1e3, 1e3), np.nan), texts, 6.5, **colours)
     panel.set_title(title, fontsize=9)
-    panel.grid(False)
-    panel.tick_params(length=0, labelsize=7.5)
+    panel.tick_params(labelsize=7.5)
 
 
 def _number(value: float, digits: str) -> str:
@@ -120,17 +106,17 @@ def _number(value: float, digits: str) -> str:
 
 @style.styled
 def _draw_training(run: Path, table: pd.DataFrame) -> Path:
-    figure = training_figure(table.rename(columns={"column": "algorithm", "value": "mean"}).astype({"step": int}))
+    figure = _training_figure(table.rename(columns={"column": "algorithm", "value": "mean"}).astype({"step": int}))
     style.caption(figure, _of(run))
     return style.save(figure, layout.figure(run, "algorithms_over_training"), run)
 
 
-def training_figure(table: pd.DataFrame) -> Figure:
+def _training_figure(table: pd.DataFrame) -> Figure:
     """A panel a measure over training, of columns algorithm, step, measure and mean, and of intervals low and high.
 
     The scale of cosines is logarithmic in 1 - cosine, so that all near 1 can be told apart.
     """
-    measures = measures_in(table)
+    measures = _measures_in(table)
     figure, axes = style.new_figure(len(measures), width=6.4, height=2.9, sharex=True)
     others = style.in_order(name for name in table["algorithm"] if name not in LOOKS)
     looks = {name: {"linewidth": 1, "color": colour} for name, colour in others.items()} | LOOKS
@@ -175,3 +161,55 @@ def _of(run: Path) -> str:
     config = read_config(run)
     layers = f"{config.model.num_layers} layer{'s' if config.model.num_layers > 1 else ''}"
     return f"{config.name}, {layers}, seed {config.data_seed}, {config.test_tasks} test tasks, one run"
+
+
+@style.styled
+def draw_matrices(source: Path, title: str, to: Path | None = None) -> list[Path]:
+    """Draws a table of row, column, measure, mean, low, high, seeds next to it, as .png and .pdf: a panel a measure."""
+    table = _read(source, ("row", "column"))
+    if table.duplicated(["row", "column", "measure"]).any():
+        raise StoreError(f"{source} has a row and column twice")
+    with expecting(source, "a table of distances"):
+        return style.save_both(_matrices(table, f"{title}; {_seeds(table)}"), to or source)
+
+
+def _read(source: Path, names: tuple[str, ...], numbers: tuple[str, ...] = ()) -> pd.DataFrame:
+    """The table; one that an earlier version wrote, without a measure, is of cosines."""
+    table = read_csv(source, (*numbers, *MEANS), names)
+    return table if "measure" in table else table.assign(measure="cosine")
+
+
+def _matrices(table: pd.DataFrame, text: str) -> Figure:
+    """A heat map for each measure, with its numbers, one below another."""
+    measures, names = _measures_in(table), list(dict.fromkeys(table["row"]))
+    size = CELL * len(names)
+    figure, axes = style.new_figure(
+        len(measures), width=max(size + LABELLED, NARROWEST), height=size + 0.5, sharex=True
+    )
+    labels = [style.plain(LABELS.get(name, name)) for name in names]
+    for panel, measure in zip(axes[:, 0], measures, strict=True):
+        rows = table[table["measure"] == measure]
+        values = rows.pivot(index="row", columns="column", values="mean").reindex(index=names, columns=names)
+        _draw_map(panel, values.to_numpy(float), measure)
+        panel.set_yticks(range(len(names)), labels)
+    panel.set_xticks(range(len(names)), labels, rotation=40, ha="right", rotation_mode="anchor")
+    style.caption(figure, f"{text}; {OF_CELLS}")
+    return figure
+
+
+@style.styled
+def draw_over_training(source: Path, title: str, to: Path | None = None) -> list[Path]:
+    """Draws a table of algorithm, step, measure, mean, low, high, seeds next to it: the transformer over training."""
+    table = _read(source, ("algorithm",), ("step",))
+    with expecting(source, "a table of distances over training"):
+        figure = _training_figure(table)
+        style.caption(figure, f"{title}; {_seeds(table)}, 95 % intervals")
+        return style.save_both(figure, to or source)
+
+
+def _seeds(table: pd.DataFrame) -> str:
+    """Of how many seeds the means are, in words."""
+    fewest, most = int(table["seeds"].min()), int(table["seeds"].max())
+    if most == 1:
+        return "one seed"
+    return f"means over {most if fewest == most else f'{fewest} to {most}'} seeds"

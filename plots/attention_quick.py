@@ -12,6 +12,7 @@ import numpy as np
 
 from icl_lab.lab import cli
 from icl_lab.plots import style
+from icl_lab.plots.heat_maps import heat_map
 from icl_lab.src.words import printable
 from icl_lab.store import layout
 from icl_lab.store.lock import refuse_links
@@ -71,7 +72,7 @@ def _read_mean(run: Path, config: Any, layer: int, head: int) -> np.ndarray:
 def _draw_head(run: Path, mean: np.ndarray, path: Path, layer: int, head: int, kind: str, text: str) -> Path:
     figure, axes = style.new_figure(width=3.8, height=3.4)
     panel = axes[0, 0]
-    style.heat_map(panel, mean, f"{kind} attention, layer {layer}, head {head}", kind != "softmax")
+    heat_map(panel, mean, f"{kind} attention, layer {layer}, head {head}", kind != "softmax")
     panel.set_xlabel("context token")
     panel.set_ylabel("token that looks")
     style.caption(figure, text)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from icl_lab.plots import style
+from icl_lab.plots import heat_maps, style
 from icl_lab.plots.llc import HEALTHY
 from icl_lab.store import layout
 from icl_lab.store.readers import expecting, read_csv, read_json
@@ -88,17 +88,12 @@ def _heat_map(panel: Axes, table: pd.DataFrame, name: str, pairs: list[Any], col
     """A row for each (nbeta, gamma), in it the step sizes from the smallest, with their numbers."""
     groups = [table[(table["nbeta"] == nbeta) & (table["gamma"] == gamma)].sort_values("eps") for nbeta, gamma in pairs]
     values = np.array([group[name] for group in groups], float)
-    image = panel.imshow(np.ma.masked_invalid(values), aspect="auto", **colours)
+    texts = [[f"{value:.3g}" if np.isfinite(value) else "" for value in row] for row in values]
+    inks = heat_maps.numbered(panel, values, texts, 6, aspect="auto", **colours)
     for row, group in enumerate(groups):
-        for column, (value, health) in enumerate(zip(group[name], group["health"], strict=True)):
-            dark = np.isfinite(value) and sum(image.cmap(image.norm(value))[:3]) < 1.5
-            colour = "white" if dark else "black"
-            text = f"{value:.3g}" if np.isfinite(value) else ""
-            panel.text(column, row, text, ha="center", va="center", fontsize=6, color=colour)
-            if health != HEALTHY:
-                panel.plot([column - 0.47, column - 0.33], [row + 0.4, row - 0.4], color=colour, linewidth=1.2)
+        for column in np.flatnonzero(group["health"] != HEALTHY):
+            panel.plot([column - 0.47, column - 0.33], [row + 0.4, row - 0.4], color=inks[row, column], linewidth=1.2)
     sizes = groups[0]["eps"]
     panel.set_xticks(range(len(sizes)), [""] * len(sizes))
     panel.set_yticks([])
-    panel.grid(False)
-    panel.tick_params(length=0, labelsize=6)
+    panel.tick_params(labelsize=6)

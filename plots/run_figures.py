@@ -13,9 +13,9 @@ from icl_lab.lab import cli
 from icl_lab.plots.algorithm_distance import draw_algorithm_distance
 from icl_lab.plots.attention_quick import draw_attention
 from icl_lab.plots.compare_depth import draw_layerwise
+from icl_lab.plots.heat_maps import draw_weights
 from icl_lab.plots.sines import draw_functions
 from icl_lab.plots.training import draw_alignment, draw_loss
-from icl_lab.plots.weights import draw_weights
 from icl_lab.src.words import printable
 from icl_lab.store import layout
 from icl_lab.store.lock import refuse_links

@@ -184,17 +184,6 @@ def save_both(figure: Figure, place: Path) -> list[Path]:
     return outputs.write({place.with_suffix(f".{kind}"): rendered(figure, kind) for kind in kinds}, WRITER)
 
 
-def heat_map(axes: Axes, matrix: np.ndarray, title: str, symmetric: bool = True, limit: float = 0.0) -> None:
-    """A matrix as colours with its colour bar: symmetric limits, or from 0 up; the largest entry if none is given."""
-    limit = limit or float(np.nanmax(np.abs(matrix))) or 1.0
-    options: dict[str, Any] = {"cmap": "RdBu_r", "vmin": -limit, "vmax": limit}
-    image = axes.imshow(matrix, **(options if symmetric else {"cmap": "viridis", "vmin": 0.0, "vmax": limit}))
-    axes.set_title(title, fontsize=9)
-    axes.grid(False)
-    axes.locator_params(integer=True)
-    axes.figure.colorbar(image, ax=axes, fraction=0.046, pad=0.03)
-
-
 def mark_cut(
     axes: Axes, places: Sequence[float], intervals: np.ndarray, within: tuple[float, float], colour: Any, across: bool
 ) -> None:

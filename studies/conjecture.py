@@ -26,7 +26,7 @@ from icl_lab.lab.configs.registry import family_of_model
 from icl_lab.lab.loaded_plugins import LOADED
 from icl_lab.lab.plugin_files import PluginError, plugin_errors
 from icl_lab.lab.registries import CONJECTURES, Conjecture
-from icl_lab.plots.distances_over_seeds import draw_matrices, draw_over_training
+from icl_lab.plots.algorithm_distance import draw_matrices, draw_over_training
 from icl_lab.src import intervals
 from icl_lab.src.checks import ConfigError, require
 from icl_lab.src.registries import OPPONENTS

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from icl_lab.plots.curves import draw_curves, is_log
+from icl_lab.plots.heat_maps import draw_products
 from icl_lab.plots.trajectories import draw_trajectories
-from icl_lab.plots.weights import draw_products
 from icl_lab.store.rundir import read_config
 from icl_lab.studies.claim import CHECK_SEEDS
 from icl_lab.studies.curve_rows import Row, Series, curve_rows

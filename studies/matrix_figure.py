@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from icl_lab.plots.weights import draw_matrix
+from icl_lab.plots.heat_maps import draw_matrix
 
 
 class Matrix(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from icl_lab.plots.distances_over_seeds import draw_matrices, draw_over_training
+from icl_lab.plots.algorithm_distance import draw_matrices, draw_over_training
 from icl_lab.studies import algorithm_distances as distances
 from icl_lab.studies.distance_figure import Distances
 from icl_lab.studies.figure import AnyFigure, Figure, HeatMaps

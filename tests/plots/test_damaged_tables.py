@@ -39,7 +39,6 @@ FIGURES = {
     "plots.fig_templates": {"status": "planned"},
     "plots.effects": {"change": "", "difference": ""},
     "plots.predictions": {"change": ""},
-    "plots.ledger": {"verdict": "not run"},
 }
 OTHERS = ("store.table", "eval_order", "studies")
 
@@ -49,7 +48,6 @@ def text_of(command: str, root: Path, folder: Path) -> str:
     source = {
         "plots.effects": root / "report/order_noise/contrasts.csv",
         "plots.predictions": root / "report/order_noise/agreement.csv",
-        "plots.ledger": root / "report/claims.csv",
         "studies": root / "report/order_noise" / CELLS,
     }.get(command) or sweep.write(folder / "swept.csv", sweep.grid())
     return "".join(source.read_text(encoding="utf-8").splitlines(keepends=True)[: ROWS + 1])

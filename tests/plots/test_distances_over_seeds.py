@@ -9,8 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from icl_lab.plots import style
-from icl_lab.plots.algorithm_distance import LABELS, NEAREST
-from icl_lab.plots.distances_over_seeds import draw_matrices, draw_over_training
+from icl_lab.plots.algorithm_distance import LABELS, NEAREST, draw_matrices, draw_over_training
 from icl_lab.store import StoreError
 from icl_lab.store.atomic import write_csv
 

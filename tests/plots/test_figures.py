@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
-from icl_lab.plots import run_figures, style, training, weights
+from icl_lab.plots import heat_maps, run_figures, style, training
 from icl_lab.plots.attention_quick import draw_attention
 from icl_lab.store import StoreError, layout
 from icl_lab.store.atomic import write_csv, write_json, write_npy, write_npz
@@ -161,7 +161,7 @@ def test_captions_say_why_maps_and_weights_differ_in_sign_and_scale(
     """The map's diagonal is beta times the mean of |x|^2, as the label's channel hardly counts."""
     drawn: list[Figure] = []
     monkeypatch.setattr(style, "save", lambda figure, path, run=None: drawn.append(figure) or path)
-    weights.draw_weights(lsa1_run)
+    heat_maps.draw_weights(lsa1_run)
     draw_attention(lsa1_run, tmp_path)
     said = [" ".join(figure.get_supxlabel().split()) for figure in drawn]
     beta = float(said[0].rpartition(": ")[2])
@@ -181,7 +181,7 @@ def test_the_weights_figure_shows_the_trained_products_and_the_construction(
 ) -> None:
     drawn: list[Figure] = []
     monkeypatch.setattr(style, "save", lambda figure, path, run=None: drawn.append(figure) or path)
-    weights.draw_weights(lsa1_run)
+    heat_maps.draw_weights(lsa1_run)
     stored = np.load(lsa1_run / layout.WEIGHTS)
     names = ("rescaled_kq", "rescaled_pv", "construction_kq", "construction_pv")
     for found, name in zip(images(drawn[0]), names, strict=True):
@@ -215,14 +215,14 @@ def test_every_head_has_its_figure(lsa1_run: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("symmetric", "limits"), [(True, (-3.0, 3.0)), (False, (0.0, 3.0))])
 def test_colours_are_symmetric_about_0_for_signed_maps(symmetric: bool, limits: tuple[float, float]) -> None:
     figure, axes = style.new_figure()
-    style.heat_map(axes[0, 0], np.array([[1.0, -3.0], [0.5, 2.0]]), "title", symmetric)
+    heat_maps.heat_map(axes[0, 0], np.array([[1.0, -3.0], [0.5, 2.0]]), "title", symmetric)
     assert axes[0, 0].get_images()[0].get_clim() == limits
     assert len(figure.axes) == 2
 
 
 def test_a_map_of_zeros_has_colours_too() -> None:
     _, axes = style.new_figure()
-    style.heat_map(axes[0, 0], np.zeros((2, 2)), "title")
+    heat_maps.heat_map(axes[0, 0], np.zeros((2, 2)), "title")
     assert axes[0, 0].get_images()[0].get_clim() == (-1.0, 1.0)
 
 
@@ -245,7 +245,7 @@ def test_a_curve_of_another_schema_is_refused(lsa1_run: Path, tmp_path: Path) ->
         training.draw_alignment(run)
     write_npz(run / layout.WEIGHTS, {"kq": np.zeros((1, 1, 2, 2))})
     with pytest.raises(StoreError, match=r"weights\.npz"):
-        weights.draw_weights(run)
+        heat_maps.draw_weights(run)
     (run / layout.METRICS).write_text("")
     with pytest.raises(StoreError, match=r"metrics\.jsonl is not the metrics of a run"):
         training.draw_loss(run)

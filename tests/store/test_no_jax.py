@@ -11,7 +11,7 @@ LIGHT = {
     "lists of runs": ("store.runs", "store.listing", "store.provenance"),
     "command lines": ("lab.cli", "lab.configs.presets", "runners.command", "runners.flags"),
     "analyses": ("analysis", "analysis.trained", "analysis.compare", "analysis.llc.settings", "analysis.llc.health"),
-    "figures": ("plots.attention_quick", "plots.run_figures", "plots.training", "plots.weights", "plots.style"),
+    "figures": ("plots.attention_quick", "plots.run_figures", "plots.training", "plots.heat_maps", "plots.style"),
     "figures of sweeps": ("plots.fig_templates",),
     "seeds": ("scripts.demo_seeds",),
 }

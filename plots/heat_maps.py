@@ -1,4 +1,4 @@
-"""Heat maps of the trained weight products and of the construction of gradient descent."""
+"""Matrices as colours: the trained weight products and gradient descent's, those of studies, numbers in cells."""
 
 from __future__ import annotations
 
@@ -14,12 +14,42 @@ from icl_lab.store.readers import check_arrays, expecting, read_csv, read_npz
 from icl_lab.store.rundir import read_config
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 SHOWN = ("rescaled_kq", "rescaled_pv", "construction_kq", "construction_pv")
 TRAINED = "kq"  # as trained, of which the maps of attention are
 MOST_SCALES = 6  # that a caption lists
 TITLES = (r"$W_K^\top W_Q$", r"$P\,W_V$")
+
+
+def heat_map(axes: Axes, matrix: np.ndarray, title: str, symmetric: bool = True, limit: float = 0.0) -> None:
+    """A matrix as colours with its colour bar: symmetric limits, or from 0 up; the largest entry if none is given."""
+    limit = limit or float(np.nanmax(np.abs(matrix))) or 1.0
+    options: dict[str, Any] = {"cmap": "RdBu_r", "vmin": -limit, "vmax": limit}
+    image = axes.imshow(matrix, **(options if symmetric else {"cmap": "viridis", "vmin": 0.0, "vmax": limit}))
+    axes.set_title(title, fontsize=9)
+    axes.grid(False)
+    axes.locator_params(integer=True)
+    axes.figure.colorbar(image, ax=axes, fraction=0.046, pad=0.03)
+
+
+def numbered(
+    panel: Axes, values: np.ndarray, texts: Sequence[Sequence[str]], size: float, **colours: Any
+) -> dict[tuple[int, ...], str]:
+    """A matrix as colours with a text of this size in each cell; nan is white.
+
+    Gives the colour of each text, by row and column: white on what is dark, else black.
+    """
+    image, inks = panel.imshow(np.ma.masked_invalid(values), **colours), {}
+    for (row, column), value in np.ndenumerate(values):
+        red, green, blue, _ = image.cmap(image.norm(value)) if np.isfinite(value) else (1, 1, 1, 1)
+        ink = "white" if 0.299 * red + 0.587 * green + 0.114 * blue < 0.55 else "black"
+        panel.text(column, row, texts[row][column], ha="center", va="center", fontsize=size, color=ink)
+        inks[row, column] = ink
+    panel.grid(False)
+    panel.tick_params(length=0)
+    return inks
 
 
 @style.styled
@@ -81,7 +111,7 @@ def draw_matrix(source: Path, text: str, to: Path | None = None) -> list[Path]:
     figure, axes = style.new_figure(width=3.6, height=3.2)
     with expecting(source, "a table of a matrix"):
         matrix = table.pivot(index="i", columns="j", values="value").to_numpy()
-        style.heat_map(axes[0, 0], matrix, "", limit=float(table["limit"].iloc[0]))
+        heat_map(axes[0, 0], matrix, "", limit=float(table["limit"].iloc[0]))
     axes[0, 0].set(xlabel="channel", ylabel="channel")
     style.caption(figure, text)
     return style.save_both(figure, to or source)
@@ -92,7 +122,7 @@ def _figure(rows: Sequence[tuple[Any, ...]], text: str) -> Figure:
     figure, axes = style.new_figure(len(rows), 2, width=3.2, height=2.8)
     for panels, (name, *matrices) in zip(axes, rows, strict=True):
         for panel, title, matrix in zip(panels, TITLES, matrices, strict=True):
-            style.heat_map(panel, matrix, f"{title}, {name}")
+            heat_map(panel, matrix, f"{title}, {name}")
             panel.set_xlabel("channel")
             panel.set_ylabel("channel")
     style.caption(figure, text)
