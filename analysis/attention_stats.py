@@ -30,7 +30,7 @@ from icl_lab.analysis.detectors import detectors
 from icl_lab.analysis.loaded_run import ComparedRun, load_compared
 from icl_lab.analysis.separation import separation
 from icl_lab.families.regression.task import clean_twin, evaluation_context
-from icl_lab.plots.attention_stats import draw_attention_stats
+from icl_lab.plots.dots import draw_attention_stats
 from icl_lab.src.batch import Batch
 from icl_lab.src.config import ModelConfig
 from icl_lab.src.context import Context

@@ -28,7 +28,7 @@ from icl_lab.families.diversity.config import DiversityConfig
 from icl_lab.families.diversity.task import EvalSet, make_eval_sets, predictions_of
 from icl_lab.lab import cli
 from icl_lab.lab.flag_types import SEED, Whole
-from icl_lab.plots.developmental_metrics import draw_metrics
+from icl_lab.plots.training import draw_metrics
 from icl_lab.src.checks import require
 from icl_lab.src.model import Batch, Model, Params
 from icl_lab.store import layout

@@ -20,7 +20,7 @@ from icl_lab.analysis.development.forms import COMPONENTS, FEWEST, LEAST, PLANES
 from icl_lab.analysis.loaded_run import LoadedRun, load_run
 from icl_lab.lab import cli
 from icl_lab.lab.flag_types import SEED, Number, Whole
-from icl_lab.plots.essential_dynamics import draw_dynamics
+from icl_lab.plots.develop import draw_dynamics
 from icl_lab.store import layout
 from icl_lab.store.atomic import write_csv, write_json
 from icl_lab.store.readers import StoreError

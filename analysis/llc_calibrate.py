@@ -30,7 +30,7 @@ from icl_lab.analysis.llc.settings import FLAGS, STEP, TYPES, Settings, help_of
 from icl_lab.families.shared_arrays import shared_with
 from icl_lab.lab import cli
 from icl_lab.lab.flag_types import POSITIVE, shown
-from icl_lab.plots.llc_calibration import draw_calibration
+from icl_lab.plots.heat_maps import draw_calibration
 from icl_lab.src.checks import require
 from icl_lab.src.model import Params
 from icl_lab.src.precision import use_highest_precision

@@ -26,7 +26,7 @@ from icl_lab.analysis.llc.checkpoints import estimate_run
 from icl_lab.analysis.llc.health import is_healthy
 from icl_lab.analysis.llc.settings import FLAGS, SELECTIONS, TYPES, Settings, selection
 from icl_lab.lab import cli
-from icl_lab.plots.llc_saturation import draw_saturation
+from icl_lab.plots.llc import draw_saturation
 from icl_lab.src.checks import require
 
 # Hoogland et al. 2024: nbeta 66.67 of the mean squared error, which is 133.3 of half of it, this laboratory's loss

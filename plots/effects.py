@@ -17,7 +17,7 @@ import numpy as np
 from icl_lab.lab import cli
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.plots import style
-from icl_lab.plots.table_command import draw_from_table
+from icl_lab.plots.style import draw_from_table
 from icl_lab.store import outputs
 from icl_lab.store.atomic import csv_bytes
 from icl_lab.store.readers import StoreError, read_csv

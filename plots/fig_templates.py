@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING
 
 from icl_lab.lab import cli
 from icl_lab.plots import style
-from icl_lab.plots.sweep_figures.curves import draw_noise, draw_ood
-from icl_lab.plots.sweep_figures.dots import draw_alignment
-from icl_lab.plots.sweep_figures.grouping import PHRASES
-from icl_lab.plots.sweep_figures.orders import draw_order
-from icl_lab.plots.sweep_figures.panels import Drawn
-from icl_lab.plots.sweep_figures.points import DRAWN
-from icl_lab.plots.sweep_figures.separation import draw_separation
-from icl_lab.plots.sweep_figures.table import read_sweep
-from icl_lab.plots.table_command import draw_from_table
+from icl_lab.plots.style import draw_from_table
+from icl_lab.plots.sweep_curves import draw_noise, draw_ood
+from icl_lab.plots.sweep_dots import draw_alignment, draw_order
+from icl_lab.plots.sweep_lines import PHRASES
+from icl_lab.plots.sweep_panels import Drawn
+from icl_lab.plots.sweep_separation import draw_separation
+from icl_lab.plots.sweep_table import DRAWN, read_sweep
 from icl_lab.store import outputs
 from icl_lab.store.atomic import csv_bytes
 from icl_lab.store.readers import StoreError

@@ -1,13 +1,13 @@
 """The dashboard of a run's local learning coefficients: the estimate, and diagnostics of its reliability.
 
 Filled points are healthy checkpoints; hollow ones are not, and no line goes through them; a cross is a checkpoint
-without an estimate, whose chains diverged.
+without an estimate, whose chains diverged. Another figure compares the LLC at two settings with the loss.
 """
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,14 +65,15 @@ def _dashboard(run: Path, settings: str, table: pd.DataFrame) -> Path:
     return style.save(figure, run / layout.LLC_FIGURE, run)
 
 
-def _steps(table: pd.DataFrame) -> np.ndarray:
+def steps_from_1(table: pd.DataFrame) -> np.ndarray:
+    """The steps of a logarithmic axis, with step 0 left of the first."""
     steps = table["step"].to_numpy(float)
     return np.asarray(np.maximum(steps, FIRST * min(steps[steps > 0], default=1.0)))
 
 
 def _over_training(panel: Axes, table: pd.DataFrame) -> None:
     """The same steps on all panels, of which step 0 is marked as such."""
-    steps = _steps(table)
+    steps = steps_from_1(table)
     if len(steps) > 1:
         panel.set_xscale("log")
         panel.set_xlim(steps[0] / 1.2, steps[-1] * 1.2)
@@ -86,7 +87,7 @@ def _over_training(panel: Axes, table: pd.DataFrame) -> None:
 def _points(panel: Axes, table: pd.DataFrame, name: str, colour: str = style.TRANSFORMER) -> None:
     """Healthy points filled and joined, the others hollow, and crosses where there is no number."""
     good = (table["health"] == HEALTHY).to_numpy()
-    steps, values = _steps(table), table[name].to_numpy(float)
+    steps, values = steps_from_1(table), table[name].to_numpy(float)
     panel.plot(steps, np.where(good, values, np.nan), "o-", color=colour, markersize=3)
     panel.plot(steps[~good], values[~good], "o", color=colour, markersize=3.5, markerfacecolor="white")
     missing = steps[~np.isfinite(values)]
@@ -94,19 +95,19 @@ def _points(panel: Axes, table: pd.DataFrame, name: str, colour: str = style.TRA
 
 
 def _llc(panel: Axes, table: pd.DataFrame) -> None:
-    panel.vlines(_steps(table), table["llc_low"], table["llc_high"], color=style.TRANSFORMER, linewidth=0.9)
+    panel.vlines(steps_from_1(table), table["llc_low"], table["llc_high"], color=style.TRANSFORMER, linewidth=0.9)
     _points(panel, table, "llc")
     panel.axhline(0, color=style.GREY, linewidth=0.6)
     if (table["saturation"] > BOUNDS["saturation"]).any():
         ceiling = table["nbeta"] * (table["null_loss"] - table["loss"])
-        panel.plot(_steps(table), ceiling, color=style.GREY, linestyle=":", label="nbeta (L_null - L(w*))")
+        panel.plot(steps_from_1(table), ceiling, color=style.GREY, linestyle=":", label="nbeta (L_null - L(w*))")
         panel.legend()
 
 
 def _losses(panel: Axes, table: pd.DataFrame) -> None:
-    panel.plot(_steps(table), table["loss"], color="black", label="L(w*)")
+    panel.plot(steps_from_1(table), table["loss"], color="black", label="L(w*)")
     _points(panel, table, "draw_loss")
-    panel.plot(_steps(table), table["null_loss"], color=style.GREY, linestyle=":", label="null predictor")
+    panel.plot(steps_from_1(table), table["null_loss"], color=style.GREY, linestyle=":", label="null predictor")
     panel.legend()
 
 
@@ -121,9 +122,9 @@ def _bounded(name: str) -> Callable[[Axes, pd.DataFrame], None]:
 
 def _distances(panel: Axes, table: pd.DataFrame) -> None:
     _points(panel, table, "distance")
-    panel.plot(_steps(table), table["norm"], color="black", linestyle="--")
+    panel.plot(steps_from_1(table), table["norm"], color="black", linestyle="--")
     if np.isfinite(table["radius"]).all():
-        panel.plot(_steps(table), table["radius"], color=style.GREY, linestyle=":")
+        panel.plot(steps_from_1(table), table["radius"], color=style.GREY, linestyle=":")
     if np.isfinite(table[["distance", "norm"]]).any(axis=None):
         panel.set_yscale("log")
 
@@ -175,3 +176,51 @@ def _caption(run: Path, table: pd.DataFrame) -> str:
         f"no number. Dashed orange: the bound of what is healthy. Traces: running means of {RUNNING} draws, burn-in "
         "shaded, black the LLC"
     )
+
+
+Rows = Sequence[Mapping[str, Any]]
+COLOURS = {"published": style.OTHER, "default": style.TRANSFORMER}
+
+
+@style.styled
+def draw_saturation(run: Path, rows: Mapping[str, Rows]) -> Path:
+    """figs/llc_saturation.png, of the rows of each setting: the LLC against the loss, whether it is a line."""
+    figure, axes = style.new_figure(1, 3, width=3.2, height=2.6)
+    for name, setting_rows in rows.items():
+        label = f"{name}: " + ", ".join(f"{key} {setting_rows[0][key]:.4g}" for key in ("eps", "nbeta", "gamma"))
+        _checkpoints(axes[0, 0], setting_rows, "llc", name, label)
+        _checkpoints(axes[0, 1], setting_rows, "saturation", name)
+        _ceiling(axes[0, 0], setting_rows, COLOURS[name])
+        _checkpoints(axes[0, 2], setting_rows, "llc", name, over="step")
+    axes[0, 1].axhline(BOUNDS["saturation"], color=style.GREY, linestyle="--", linewidth=1)
+    axes[0, 2].set_xscale("symlog", linthresh=1)
+    for panel, x, y in zip(
+        axes[0], ("loss L(w*)", "loss L(w*)", "training step"), ("LLC", "saturation", "LLC"), strict=True
+    ):
+        panel.set_xlabel(x)
+        panel.set_ylabel(y)
+    style.legend_above(figure)
+    first = next(iter(rows.values()))[0]
+    style.caption(
+        figure,
+        f"{run.name}: {first['chains']:g} chains of {first['draws']:g} draws after {first['burn_in']:g}; hollow: not "
+        "healthy; dashed, left: nbeta (L_null - L(w*)), where draws are no better than the null predictor; "
+        f"dashed, middle: saturation {BOUNDS['saturation']:g}",
+    )
+    return style.save(figure, run / layout.LLC_SATURATION_FIGURE, run)
+
+
+def _checkpoints(panel: Axes, rows: Rows, column: str, name: str, label: str | None = None, over: str = "loss") -> None:
+    """A point a checkpoint, filled where it is healthy; over training the healthy ones are joined."""
+    healthy = np.array([row["health"] == HEALTHY for row in rows])
+    x, y = (np.array([row[key] for row in rows], float) for key in (over, column))
+    colour = COLOURS[name]
+    panel.plot(x[healthy], y[healthy], "o-" if over == "step" else "o", color=colour, markersize=4)
+    panel.plot(x[~healthy], y[~healthy], "o", color=colour, markersize=4, markerfacecolor="white")
+    if label:
+        panel.plot([], [], "o", color=colour, markersize=4, label=label)
+
+
+def _ceiling(panel: Axes, rows: Rows, colour: str) -> None:
+    losses = np.sort([row["loss"] for row in rows])
+    panel.plot(losses, rows[0]["nbeta"] * (rows[0]["null_loss"] - losses), color=colour, linestyle="--", linewidth=1)

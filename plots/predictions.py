@@ -12,7 +12,7 @@ import numpy as np
 
 from icl_lab.lab import cli
 from icl_lab.plots import style
-from icl_lab.plots.table_command import draw_from_table
+from icl_lab.plots.style import draw_from_table
 from icl_lab.store.readers import expecting, read_csv
 
 if TYPE_CHECKING:

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from icl_lab.lab import cli
 from icl_lab.src.words import printable
 from icl_lab.store import outputs
+from icl_lab.store.outputs import in_path, out_folder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -136,6 +138,13 @@ def few_ticks(axis: Axis, subs: Sequence[float]) -> None:
     axis.set_major_locator(LogLocator(subs=subs))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_locator(NullLocator())
+
+
+def over_steps(panel: Axes) -> None:
+    """A logarithmic axis of training steps that begins with step 0."""
+    panel.set_xscale("symlog", linthresh=1)
+    panel.set_xlim(left=-0.5)
+    panel.set_xlabel("training step")
 
 
 def log_limits(table: pd.DataFrame) -> tuple[float, float]:
@@ -275,3 +284,15 @@ def _columns(names: Sequence[str], width: float, points: float) -> int:
 def plain(text: object) -> str:
     """Text from a file as it is: no mathematics between dollar signs, no control characters."""
     return printable(text).replace("$", r"\$")
+
+
+def draw_from_table(
+    argv: Sequence[str], prog: str, description: str, table: str, draw: Callable[[Path, Path], Sequence[Path]]
+) -> None:
+    """The command line `--from TABLE --out DIR`: draws into a folder from a table, and prints the files' names."""
+    parser = cli.Parser(prog, description)
+    parser.add_argument("--from", dest="source", metavar="FROM", type=in_path, required=True, help=table)
+    parser.add_argument("--out", type=out_folder, required=True, help="folder of the figures")
+    flags = parser.parse(argv)
+    for path in draw(flags.source, flags.out):
+        print(printable(path))

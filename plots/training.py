@@ -1,15 +1,21 @@
-"""Training curves: losses of the model and its baselines, and the alignment with gradient descent."""
+"""Curves over training: losses of a model and its baselines, alignment with gradient descent, development."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from icl_lab.lab.configs.registry import family_of, outputs_of
 from icl_lab.plots import style
 from icl_lab.store import layout
 from icl_lab.store.readers import read_csv
 from icl_lab.store.rundir import metrics_columns, read_config
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
 
 ALIGNMENT_COLUMNS = ("step", "preds_diff", "model_diff", "model_cos", "tf_loss", "gd_loss")
 
@@ -66,3 +72,94 @@ def draw_alignment(run: Path) -> Path:
 def _caption(run: Path, tasks: int) -> str:
     config = read_config(run)
     return f"{config.name}, seed {config.data_seed}, {tasks} test tasks, one run"
+
+
+MOST_COLUMNS = 4  # of panels
+LETTERS = {"1_d": "1:D", "d_k": "D:K", "1_k": "1:K", "id": "pool", "ood": "fresh tasks"}  # words of columns in a legend
+MANY = 6  # curves of a panel, from which on they are thin
+WIDE = 3  # from the least to the largest value: what spans less has a linear axis
+
+
+class Metrics(NamedTuple):
+    """Columns that match an expression, one curve each; its groups are the label, and equal labels share a colour."""
+
+    title: str
+    pattern: str
+    logarithmic: bool = False
+
+
+PANELS = (
+    Metrics("loss", "(loss)", True),
+    Metrics("squared error at k, noisy labels, pool", r"id_mse_noisy_(\d+)"),
+    Metrics("ICL score, pool (negative: learns)", "id_icl_(.+)_figure"),
+    Metrics("ICL score 1:K over g of inputs g x", r"gain_(\d+)_icl_over_g_figure"),
+    Metrics("mean squared prediction", "(id|ood)_squared_prediction", True),
+    Metrics("squared distance / D", "(id|ood)_delta_(.+)", True),
+    Metrics("weight norm", "(weight_norm)", True),
+    Metrics("trace and top eigenvalue of Hessian", "hessian_(trace|top)", True),
+    Metrics("share of the least direction of tokens", "(embedding_smallest_share)"),
+    Metrics("share of the top direction of positions", "(position_top_share)"),
+    Metrics("tokens' directions among positions", r"embedding_in_positions_(\d+)"),
+    Metrics("unembedding: participation, share of top 4", "unembedding_(top_share|participation)"),
+    Metrics("mean scale of layer norms", "(.+)_gamma_mean"),
+    Metrics("layer norms: scales below .1", "(.+)_gamma_small"),
+    Metrics("entropy of heads / that of all visible", r"(layer_\d+)_head_\d+_entropy"),
+    Metrics("variability of heads (total variation)", r"(layer_\d+)_head_\d+_variability"),
+    Metrics("mass of heads on the previous token", r"(layer_\d+)_head_\d+_previous"),
+    Metrics("mass of heads on inputs x", r"(layer_\d+)_head_\d+_inputs"),
+)
+
+
+def draw_metrics(run: Path) -> Path:
+    """figs/developmental_metrics.png, of developmental_metrics.csv."""
+    path = run / layout.DEVELOPMENTAL_METRICS
+    names = read_csv(path, ("step", "loss", "weight_norm")).columns
+    curves = {panel: _labels(panel, names) for panel in PANELS}
+    curves = {panel: labels for panel, labels in curves.items() if labels}
+    return _draw_metrics(
+        run, read_csv(path, ("step", *(name for labels in curves.values() for name in labels))), curves
+    )
+
+
+def _labels(panel: Metrics, names: Sequence[str]) -> dict[str, str]:
+    """Column -> label of a panel's curves."""
+    matches = {name: re.fullmatch(panel.pattern, name) for name in names}
+    return {name: " ".join(map(_word, match.groups())) for name, match in matches.items() if match}
+
+
+def _word(group: str) -> str:
+    return LETTERS.get(group, group.replace("_", " "))
+
+
+@style.styled
+def _draw_metrics(run: Path, table: pd.DataFrame, curves: Mapping[Metrics, Mapping[str, str]]) -> Path:
+    rows = -(-len(curves) // MOST_COLUMNS)
+    figure, axes = style.new_figure(rows, MOST_COLUMNS, width=3.0, height=2.2)
+    for place, (panel, labels) in zip(axes.flat, curves.items(), strict=False):
+        _draw_panel(place, table, panel, labels)
+    for place in axes.flat[len(curves) :]:
+        place.set_axis_off()
+    style.caption(
+        figure,
+        f"{run.name}: {len(table)} checkpoints. Errors are squared errors, neither halved nor divided by D, but for "
+        "the loss, which is the model's own, and distances, which are divided by D. Heads are drawn by layer.",
+    )
+    return style.save(figure, run / layout.DEVELOPMENTAL_METRICS_FIGURE, run)
+
+
+def _draw_panel(axes: Axes, table: pd.DataFrame, panel: Metrics, labels: Mapping[str, str]) -> None:
+    colours, shown = style.in_order(labels.values()), set[str]()
+    for name, label in labels.items():
+        width = 1.6 if len(labels) < MANY else 0.9
+        entry = None if label in shown else style.plain(label)
+        axes.plot(table["step"], table[name], color=colours[label], linewidth=width, label=entry)
+        shown.add(label)
+    style.over_steps(axes)
+    values = table[list(labels)].to_numpy()
+    if panel.logarithmic and values.min() > 0 and values.max() > WIDE * values.min():
+        axes.set_yscale("log")
+    axes.set_title(panel.title, fontsize=8)
+    axes.xaxis.label.set_fontsize(8)
+    axes.tick_params(labelsize=7, which="both")
+    if len(shown) > 1:
+        axes.legend(fontsize=6, ncols=1 + len(shown) // 6, labelspacing=0.2, handlelength=1.2)

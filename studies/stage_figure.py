@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from icl_lab.analysis.develop import OF_A_CHANGE
-from icl_lab.plots.stage_bars import CHANGE_POINT, MILESTONE, NO_STAGE, OF_LOSS_TOO, draw_stage_bars
+from icl_lab.plots.stages import CHANGE_POINT, MILESTONE, NO_STAGE, OF_LOSS_TOO, draw_stage_bars
 from icl_lab.store import layout
 from icl_lab.store.readers import expecting, read_csv, read_json
 from icl_lab.store.rundir import read_config

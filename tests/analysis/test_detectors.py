@@ -15,7 +15,7 @@ from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.regression.outputs import OUTPUTS
 from icl_lab.families.regression.task import clean_twin, evaluation_context
 from icl_lab.plots import style
-from icl_lab.plots.attention_stats import draw_attention_stats
+from icl_lab.plots.dots import draw_attention_stats
 from icl_lab.src.config import ContextConfig
 from icl_lab.src.context import Context
 from icl_lab.src.data_config import DataConfig

@@ -16,11 +16,10 @@ from matplotlib.figure import Figure
 from PIL import Image
 from scipy import stats
 
-from icl_lab.plots import style
+from icl_lab.plots import style, sweep_lines, sweep_panels
 from icl_lab.plots.fig_templates import FIGURES, draw_sweep
-from icl_lab.plots.sweep_figures import grouping, panels
-from icl_lab.plots.sweep_figures.orders import DOT
-from icl_lab.plots.sweep_figures.table import read_sweep
+from icl_lab.plots.sweep_dots import DOT
+from icl_lab.plots.sweep_table import read_sweep
 from icl_lab.store import StoreError
 from icl_lab.store.outputs import RECORD
 from tests.plots import sweep
@@ -328,7 +327,7 @@ def test_training_as_evaluated_and_training_clean_are_two_lines_from_one_point(t
     clean = [sweep.row(seed=seed, p=p, train=TRAINED, **grid) for p in (0.25, 0.5) for seed in range(3)]
     shown = drawn("noise_robustness", same + clean, tmp_path)
     lines = {key: list(line["x"]) for key, line in of(shown, "transformer", "test loss").groupby("train_noise_mode")}
-    assert lines == {grouping.EVALUATED: [0.0, 0.25, 0.5], "clean": [0.0, 0.25, 0.5]}
+    assert lines == {sweep_lines.EVALUATED: [0.0, 0.25, 0.5], "clean": [0.0, 0.25, 0.5]}
     alone = drawn("noise_robustness", same[:3] + clean, tmp_path)
     assert set(alone.loc[alone["series"] == "transformer", "train_noise_mode"]) == {"clean"}
 
@@ -386,9 +385,9 @@ def test_a_panel_holds_no_more_lines_than_can_be_told_apart(tmp_path: Path) -> N
         noise_mode=("label_noise",), p=(0.1, 0.25, 0.5), sigma=(0.5, 1.0), placement=("mixed", "noisy_first")
     )
     table = read_sweep(sweep.write(tmp_path / "results.csv", rows))
-    _, found = panels.stack(grouping.lines(table), [], 1.0)
+    _, found = sweep_panels.stack(sweep_lines.lines(table), [], 1.0)
     assert [len(panel.lines) for panel in found] == [4, 4, 4]
-    _, found = panels.pairs(grouping.lines(table), [], 1.0)
+    _, found = sweep_panels.pairs(sweep_lines.lines(table), [], 1.0)
     assert [(panel.model, len(panel.lines)) for panel in found] == [(None, 4), ("lsa1", 4)] * 3
     assert [panel.lowest for panel in found] == [False] * 4 + [True] * 2
 
@@ -698,7 +697,7 @@ def test_what_is_no_table_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_a_figure_that_fails_leaves_all_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(table: pd.DataFrame) -> panels.Drawn:
+    def fail(table: pd.DataFrame) -> sweep_panels.Drawn:
         raise MemoryError
 
     source = sweep.write(tmp_path / "results.csv", sweep.grid())

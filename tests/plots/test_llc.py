@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 
 from icl_lab.analysis.llc import health
 from icl_lab.plots import style
+from icl_lab.plots.heat_maps import draw_calibration
 from icl_lab.plots.llc import BOUNDS, HEALTHY, draw_llc
-from icl_lab.plots.llc_calibration import draw_calibration
 from icl_lab.store import layout
 from icl_lab.store.atomic import write_csv, write_json, write_npz
 from tests.plots.readable import check_readable

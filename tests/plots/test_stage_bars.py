@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from icl_lab.analysis.develop import OF_A_CHANGE
 from icl_lab.lab.configs.presets import preset, resolve
-from icl_lab.plots.stage_bars import CHANGE_POINT, FAINT, MILESTONE, NO_STAGE, OF_LOSS_TOO, draw_stage_bars
+from icl_lab.plots.stages import CHANGE_POINT, FAINT, MILESTONE, NO_STAGE, OF_LOSS_TOO, draw_stage_bars
 from icl_lab.store import layout, rundir
 from icl_lab.store.atomic import csv_bytes, write_bytes, write_csv, write_json
 from icl_lab.studies.stage_figure import Stages

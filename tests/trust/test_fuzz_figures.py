@@ -12,15 +12,13 @@ from icl_lab.analysis import develop as develop_command
 from icl_lab.plots import compare_depth, effects, predictions, style
 from icl_lab.plots.algorithm_distance import draw_algorithm_distance
 from icl_lab.plots.attention_quick import draw_attention
-from icl_lab.plots.developmental_metrics import draw_metrics
-from icl_lab.plots.essential_dynamics import draw_dynamics
+from icl_lab.plots.develop import draw_dynamics
 from icl_lab.plots.fig_templates import draw_sweep
-from icl_lab.plots.heat_maps import draw_weights
+from icl_lab.plots.heat_maps import draw_calibration, draw_weights
 from icl_lab.plots.llc import draw_llc
-from icl_lab.plots.llc_calibration import draw_calibration
 from icl_lab.plots.sines import draw_functions
 from icl_lab.plots.stages import draw_stages
-from icl_lab.plots.training import draw_alignment, draw_loss
+from icl_lab.plots.training import draw_alignment, draw_loss, draw_metrics
 from icl_lab.store import layout, outputs
 from icl_lab.store.atomic import write_csv, write_json, write_npz
 from icl_lab.studies import drawing, ledger

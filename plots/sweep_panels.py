@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from icl_lab.plots import style
-from icl_lab.plots.sweep_figures import grouping, points
-from icl_lab.plots.sweep_figures.grouping import Line
-from icl_lab.plots.sweep_figures.points import Point, Series
+from icl_lab.plots import style, sweep_lines
+from icl_lab.plots.sweep_lines import Line
+from icl_lab.plots.sweep_table import Point, Series, counted, rows_done
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -113,12 +112,12 @@ def pairs(lines: Sequence[Line], apart: Sequence[str], height: float) -> tuple[F
 def parts(lines: Sequence[Line], apart: Sequence[str]) -> tuple[list[str], list[Part]]:
     """The settings that differ between parts, and the parts, in which a model has at most `MOST` lines."""
     line_settings = [line.settings for line in lines]
-    differing = [name for name in grouping.split(line_settings)[0] if name != "model"]
+    differing = [name for name in sweep_lines.split(line_settings)[0] if name != "model"]
     names = [name for name in apart if name in differing]
     rest = [name for name in differing if name not in names]
     while rest and max(map(len, _cells(lines, ["model", *names]).values())) > MOST:
         names.append(rest.pop(0))
-    said, noise = grouping.labels(line_settings, rest), grouping.labels(line_settings, NOISE)
+    said, noise = sweep_lines.labels(line_settings, rest), sweep_lines.labels(line_settings, NOISE)
     label = {id(line): text or (other if rest else MODEL) for line, text, other in zip(lines, said, noise, strict=True)}
     return names, [[(label[id(line)], line) for line in part] for part in _cells(lines, names).values()]
 
@@ -150,7 +149,7 @@ def _laid_out(
         panel.tick_params(labelbottom=lowest)
         panels.append(Panel(panel, model, lowest, lines))
         whose = ", ".join(_models(lines)) if len(_models(lines)) == 1 else "all models"
-        title = ", ".join(filter(None, [whose, *grouping.labels([lines[0][1].settings], names)]))
+        title = ", ".join(filter(None, [whose, *sweep_lines.labels([lines[0][1].settings], names)]))
         panel.set_title(textwrap.fill(style.plain(title), int((style.COLUMN / columns - BESIDE) / TITLE)))
     return figure, panels
 
@@ -203,8 +202,8 @@ def described(
     lines: Sequence[Line], series: Sequence[Series], used: pd.DataFrame, table: pd.DataFrame, tasks: str, *more: str
 ) -> str:
     """A caption: how many seeds, tasks (of the kind that this column counts) and rows, more, and what all share."""
-    shared = grouping.split([line.settings for line in lines])[1]
-    return "; ".join(filter(None, (points.counted(used, table, series, tasks), *more, shared)))
+    shared = sweep_lines.split([line.settings for line in lines])[1]
+    return "; ".join(filter(None, (counted(used, table, series, tasks), *more, shared)))
 
 
 @style.compact
@@ -215,7 +214,7 @@ def nothing(why: str, table: pd.DataFrame) -> Drawn:
     panel.text(0.5, 0.5, f"nothing to show: {why}", ha="center", va="center", transform=panel.transAxes)
     panel.set(xticks=[], yticks=[])
     panel.spines[:].set_visible(False)
-    style.finish(figure, {}, points.rows_done(table, 0))
+    style.finish(figure, {}, rows_done(table, 0))
     return Drawn(figure, [])
 
 

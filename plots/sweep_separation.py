@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from icl_lab.plots import style
-from icl_lab.plots.sweep_figures import grouping, panels
-from icl_lab.plots.sweep_figures.grouping import Line
-from icl_lab.plots.sweep_figures.panels import DESCENT, INK, MODEL, Drawn, Looks, Part
-from icl_lab.plots.sweep_figures.points import Point, Series, points, records
-from icl_lab.plots.sweep_figures.table import DETECTORS, TASKS
+from icl_lab.plots import style, sweep_lines, sweep_panels
+from icl_lab.plots.sweep_lines import Line
+from icl_lab.plots.sweep_panels import DESCENT, INK, MODEL, Drawn, Looks, Part
+from icl_lab.plots.sweep_table import DETECTORS, TASKS, Point, Series, points, records
 from icl_lab.src.registries import BY_DIFFICULTY
 
 if TYPE_CHECKING:
@@ -78,9 +76,9 @@ def draw_separation(table: pd.DataFrame) -> Drawn:
     noisy = table[table["noisy"]]
     used = noisy[noisy["done"] & noisy["auroc"].notna()]
     if used.empty:
-        return panels.nothing_noisy(table)
-    lines = grouping.lines(used)
-    names, parts = panels.parts(lines, ["noise_mode"])
+        return sweep_panels.nothing_noisy(table)
+    lines = sweep_lines.lines(used)
+    names, parts = sweep_panels.parts(lines, ["noise_mode"])
     split = _split(lines, names, parts)
     looks, marks = Looks(lines), Marks([cell for part in split for cell in part])
     groups = _groups(lines, looks, split)
@@ -93,13 +91,13 @@ def draw_separation(table: pd.DataFrame) -> Drawn:
         panel.set_axis_off()
     series = []
     for panel, part, cells in zip(axes.flat, parts, split, strict=False):
-        title = grouping.labels([part[0][1].settings], names or ["noise_mode"])[0]
+        title = sweep_lines.labels([part[0][1].settings], names or ["noise_mode"])[0]
         panel.set_title(textwrap.fill(style.plain(title), TITLE // columns))
         series += list(_draw_panel(panel, cells, groups, places, marks))
     _label(axes, places)
     marks.explain(looks)
     more = [f"AUROC within positions, of {_scores(groups)}: above .5 if clean pairs score higher", _null(lines)]
-    text = panels.described(lines, series, used, table, TASKS["auroc"], *more, panels.cut(series, POSSIBLE))
+    text = sweep_panels.described(lines, series, used, table, TASKS["auroc"], *more, sweep_panels.cut(series, POSSIBLE))
     style.finish(figure, looks.handles, text)
     return Drawn(figure, records(series))
 
@@ -107,9 +105,11 @@ def draw_separation(table: pd.DataFrame) -> Drawn:
 def _split(lines: Sequence[Line], apart: Sequence[str], parts: Sequence[Part]) -> list[list[Cell]]:
     """The cells of each panel."""
     line_settings = [line.settings for line in lines]
-    inside = [name for name in grouping.split(line_settings)[0] if name not in ("model", *apart)]
+    inside = [name for name in sweep_lines.split(line_settings)[0] if name not in ("model", *apart)]
     training = [name for name in inside if name.startswith("train_") or name in OF_TRAINING]
-    labels = (grouping.labels(line_settings, names) for names in ([n for n in inside if n not in training], training))
+    labels = (
+        sweep_lines.labels(line_settings, names) for names in ([n for n in inside if n not in training], training)
+    )
     cells = {id(line): Cell(line, *words) for line, *words in zip(lines, *labels, strict=True)}
     return [[cells[id(line)] for _, line in part] for part in parts]
 
@@ -117,7 +117,7 @@ def _split(lines: Sequence[Line], apart: Sequence[str], parts: Sequence[Part]) -
 def _pooled(panel: Sequence[Cell]) -> list[Cell]:
     """The cells of all models and trainings as one, for each way of testing."""
     ways = dict.fromkeys(cell.tested for cell in panel)
-    return [Cell(grouping.pooled([cell.line for cell in panel if cell.tested == way]), way, None) for way in ways]
+    return [Cell(sweep_lines.pooled([cell.line for cell in panel if cell.tested == way]), way, None) for way in ways]
 
 
 def _groups(lines: Sequence[Line], looks: Looks, split: Sequence[Sequence[Cell]]) -> list[list[Row]]:
@@ -178,7 +178,7 @@ def _draw_panel(
         for number, (cell, point) in enumerate(dots):
             at = places.middles[row.name] + DOT * (number - (len(dots) - 1) / 2)
             look = {"color": row.colour} | marks.look(cell)
-            panels.error_bars(panel, [at], [point], across=True, within=POSSIBLE[AUROC], **look)
+            sweep_panels.error_bars(panel, [at], [point], across=True, within=POSSIBLE[AUROC], **look)
             yield Series(row.owner, AUROC, cell.line.settings, [point])
 
 
@@ -187,7 +187,7 @@ def _label(axes: np.ndarray, places: Places) -> None:
     first = axes.flat[0]
     first.set_yticks(list(places.middles.values()), [_folded(name) for name in places.middles])
     first.set_ylim(places.height, 0)
-    first.set_xlim(np.clip(panels.widen(first.get_xlim(), 0.5, LEAST_AUROC), *POSSIBLE[AUROC]))
+    first.set_xlim(np.clip(sweep_panels.widen(first.get_xlim(), 0.5, LEAST_AUROC), *POSSIBLE[AUROC]))
     for panel in axes.flat:
         panel.grid(False, axis="y")
     for panel in axes[-1]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from icl_lab.plots import style
-from icl_lab.plots.sweep_figures import grouping, panels
-from icl_lab.plots.sweep_figures.grouping import Line
-from icl_lab.plots.sweep_figures.panels import DESCENT, INK, MODEL, Drawn, Looks, Panel
-from icl_lab.plots.sweep_figures.points import Point, Series, points, records
-from icl_lab.plots.sweep_figures.table import ALPHAS, COMPARATORS, TASKS
+from icl_lab.plots import style, sweep_lines, sweep_panels
+from icl_lab.plots.sweep_lines import Line
+from icl_lab.plots.sweep_panels import DESCENT, INK, MODEL, Drawn, Looks, Panel
+from icl_lab.plots.sweep_table import ALPHAS, COMPARATORS, TASKS, Point, Series, points, records
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,16 +38,16 @@ def draw_noise(table: pd.DataFrame) -> Drawn:
     noisy = set(zip(*table.loc[table["noisy"], ["model", "ordering"]].T.to_numpy(), strict=True))
     domain = table[[place in noisy for place in zip(table["model"], table["ordering"], strict=True)]]
     done = domain[domain["done"]]
-    lines = [line for line in grouping.lines(done, along="p") if line.rows["noisy"].any()]
+    lines = [line for line in sweep_lines.lines(done, along="p") if line.rows["noisy"].any()]
     if not lines:
-        return panels.nothing_noisy(table)
+        return sweep_panels.nothing_noisy(table)
     used = done[done.index.isin({index for line in lines for index in line.rows.index})]
-    figure, drawn = panels.pairs(lines, ["noise_mode", "sigma"], HEIGHT)
+    figure, drawn = sweep_panels.pairs(lines, ["noise_mode", "sigma"], HEIGHT)
     looks, series = Looks(lines), []
     looks.explain_models()
     for panel in drawn:
         series += list(_noise_panel(panel, looks, float(used["p"].max())))
-        shown = panels.ticks(used["p"], WIDTH)
+        shown = sweep_panels.ticks(used["p"], WIDTH)
         panel.axes.set_xticks(shown, [f"{p:g}" for p in shown])
         panel.axes.set_xlabel("share of noisy pairs p" if panel.lowest else "")
     looks.explain_conditions()
@@ -57,7 +55,7 @@ def draw_noise(table: pd.DataFrame) -> Drawn:
         if used[column].notna().any():
             looks.explain(name, **COMPARED[column])
     more = ["changes are paired by seed", *_without(used)]
-    text = panels.described(lines, series, used, table, TASKS["test_loss"], *more)
+    text = sweep_panels.described(lines, series, used, table, TASKS["test_loss"], *more)
     style.finish(figure, looks.handles, text)
     return Drawn(figure, records(series))
 
@@ -79,14 +77,14 @@ def _noise_panel(panel: Panel, looks: Looks, span: float) -> Iterator[Series]:
         if means:
             x = [point.x + _shift(number, panel) * span for point in means]
             thin = {"linewidth": 0.6, "markersize": 2.5} if overview else {}
-            panels.error_bars(panel.axes, x, means, **looks.of(line.settings["model"], name) | thin)
+            sweep_panels.error_bars(panel.axes, x, means, **looks.of(line.settings["model"], name) | thin)
             yield Series(MODEL, measure, line.settings, means)
     for column in COMPARATORS if overview else ["test_gd_tuned_step_loss"]:
         yield from _comparator(panel, measure, column, values)
     panel.axes.set_ylabel(measure)
     if not overview:
         panel.axes.axhline(0, **GREEN)
-        panel.axes.set_ylim(panels.widen(panel.axes.get_ylim(), 0.0, LEAST_CHANGE))
+        panel.axes.set_ylim(sweep_panels.widen(panel.axes.get_ylim(), 0.0, LEAST_CHANGE))
 
 
 def _as_they_are(rows: pd.DataFrame, column: str) -> pd.Series:
@@ -103,10 +101,10 @@ def _shift(number: int, panel: Panel) -> float:
 
 def _comparator(panel: Panel, measure: str, column: str, values: Any) -> Iterator[Series]:
     """What does not depend on the model: one line for all the panel's, which are of the same tasks."""
-    common, rows = grouping.pooled([line for _, line in panel.lines])
+    common, rows = sweep_lines.pooled([line for _, line in panel.lines])
     means: list[Point] = sorted(points(rows, rows["p"], values(rows, column)))
     if means:
-        panels.error_bars(panel.axes, [point.x for point in means], means, **COMPARED[column], zorder=3)
+        sweep_panels.error_bars(panel.axes, [point.x for point in means], means, **COMPARED[column], zorder=3)
         yield Series(COMPARATORS[column], measure, common, means)
 
 
@@ -115,9 +113,9 @@ def draw_ood(table: pd.DataFrame) -> Drawn:
     """On inputs scaled by alpha, whose labels follow: MSE of the transformer, and over GD's under the same settings."""
     used = table[table["done"] & table[[f"ood_alpha{alpha}" for alpha in ALPHAS]].notna().any(axis=1)]
     if used.empty:
-        return panels.nothing("no cell is done", table)
-    lines = grouping.lines(used)
-    figure, drawn = panels.pairs(lines, [], HEIGHT)
+        return sweep_panels.nothing("no cell is done", table)
+    lines = sweep_lines.lines(used)
+    figure, drawn = sweep_panels.pairs(lines, [], HEIGHT)
     looks, series = Looks(lines), []
     looks.explain_models()
     for panel in drawn:
@@ -126,7 +124,7 @@ def draw_ood(table: pd.DataFrame) -> Drawn:
         panel.axes.set_xlabel("scale alpha of the inputs" if panel.lowest else "")
     looks.explain_conditions()
     looks.explain(DESCENT, **GREEN, linestyle="--")
-    text = panels.described(lines, series, used, table, TASKS["ood"], "ratios are paired by seed")
+    text = sweep_panels.described(lines, series, used, table, TASKS["ood"], "ratios are paired by seed")
     style.finish(figure, looks.handles, text)
     return Drawn(figure, records(series))
 
@@ -140,21 +138,21 @@ def _ood_panel(panel: Panel, looks: Looks) -> Iterator[Series]:
             descent = _by_scale(line, lambda rows, alpha: rows[f"gd_ood_alpha{alpha}"])
             if descent:
                 how = GREEN | {"linestyle": "--", "zorder": 3}
-                panels.error_bars(panel.axes, [point.x for point in descent], descent, **how)
+                sweep_panels.error_bars(panel.axes, [point.x for point in descent], descent, **how)
                 yield Series(DESCENT, ERROR, line.settings, descent)
         else:
             means = _by_scale(line, _over_descent)
         if means:
             thin = {"linewidth": 0.6, "markersize": 2.5} if overview else {}
             x = [point.x + (0 if overview else 2 * _shift(number, panel) * span) for point in means]
-            panels.error_bars(panel.axes, x, means, **looks.of(line.settings["model"], name) | thin)
+            sweep_panels.error_bars(panel.axes, x, means, **looks.of(line.settings["model"], name) | thin)
             yield Series(MODEL, ERROR if overview else RATIO, line.settings, means)
     panel.axes.set_ylabel(ERROR if overview else RATIO)
     if overview:
         panel.axes.set_yscale("log")
     else:
         panel.axes.axhline(1, **GREEN, linestyle="--")
-        panel.axes.set_ylim(panels.widen(panel.axes.get_ylim(), 1.0, LEAST_RATIO))
+        panel.axes.set_ylim(sweep_panels.widen(panel.axes.get_ylim(), 1.0, LEAST_RATIO))
 
 
 def _over_descent(rows: pd.DataFrame, alpha: str) -> pd.Series:

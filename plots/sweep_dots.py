@@ -1,22 +1,24 @@
-"""Dots over the ordering at evaluation: a small one for each seed, and their mean. Each is another trained model.
+"""Dots of a sweep: losses by the ordering at evaluation, and the alignment with gradient descent by condition.
 
-Seeds that have not trained have hollow dots and are excluded from the means. Where they would stretch the axis, it is
-broken, and the range of their values is given above the break.
+Over the ordering there is a small dot for each seed, each another trained model, and their mean. Seeds that have not
+trained have hollow dots and are excluded from the means. Where they would stretch the axis, it is broken, and the range
+of their values is given above the break.
 """
 
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from icl_lab.lab.configs.registry import named, outputs_of
-from icl_lab.plots import style
-from icl_lab.plots.sweep_figures import grouping, panels
-from icl_lab.plots.sweep_figures.grouping import ordered
-from icl_lab.plots.sweep_figures.panels import DESCENT, INK, MODEL, Drawn, Looks, Panel
-from icl_lab.plots.sweep_figures.points import Point, Series, points, records
-from icl_lab.plots.sweep_figures.table import TASKS
+from icl_lab.plots import style, sweep_lines, sweep_panels
+from icl_lab.plots.sweep_lines import ordered
+from icl_lab.plots.sweep_panels import DESCENT, INK, MODEL, Drawn, Looks, Panel
+from icl_lab.plots.sweep_table import TASKS, Point, Series, points, records
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +42,7 @@ class Condition(NamedTuple):
     """A line's label and its points, of the seeds that have trained and of the others."""
 
     label: str
-    line: grouping.Line
+    line: sweep_lines.Line
     trained: list[Point]
     untrained: list[Point]
 
@@ -58,11 +60,11 @@ def draw_order(table: pd.DataFrame) -> Drawn:
     ratio = (table["test_loss"] / table["test_gd_loss"]).where(table["test_gd_loss"] > 0)
     used = table[table["done"] & ratio.notna()]
     if used.empty:
-        return panels.nothing("no cell is done", table)
-    lines = grouping.lines(used, along="ordering")
+        return sweep_panels.nothing("no cell is done", table)
+    lines = sweep_lines.lines(used, along="ordering")
     present = set(used["ordering"])
     orderings = [name for name in ordered() if name in present] + sorted(present - set(ordered()))
-    figure, drawn = panels.stack(lines, ["noise_mode"], HEIGHT)
+    figure, drawn = sweep_panels.stack(lines, ["noise_mode"], HEIGHT)
     looks, series, untrained = Looks(lines), [], []
     for panel in drawn:
         conditions = [_condition(label, line, ratio, orderings) for label, line in panel.lines]
@@ -74,13 +76,13 @@ def draw_order(table: pd.DataFrame) -> Drawn:
     more = [f"small dots are seeds; {MEASURE} is paired by seed", _of_untrained(series, untrained)]
     if any(line.points for line in untrained):
         looks.explain(f"a seed {UNTRAINED}", **HOLLOW, color=INK)
-    text = panels.described(lines, series, used, table, TASKS["test_loss"], *more)
+    text = sweep_panels.described(lines, series, used, table, TASKS["test_loss"], *more)
     figure.align_ylabels()
     style.finish(figure, looks.handles, text)
     return Drawn(figure, records([*series, *untrained]))
 
 
-def _condition(label: str, line: grouping.Line, ratio: pd.Series, orderings: Sequence[str]) -> Condition:
+def _condition(label: str, line: sweep_lines.Line, ratio: pd.Series, orderings: Sequence[str]) -> Condition:
     def of(rows: pd.DataFrame) -> list[Point]:
         return sorted(points(rows, rows["ordering"], ratio), key=lambda point: orderings.index(point.x))
 
@@ -112,7 +114,7 @@ def _draw_panel(panel: Panel, looks: Looks, orderings: Sequence[str], conditions
         for number, one in enumerate(here):
             x, look = place + SHIFT * (number - (len(here) - 1) / 2), looks.of(one.line.settings["model"], one.label)
             for point in (point for point in one.trained if point.x == ordering):
-                panels.error_bars(panel.axes, [x + ASIDE / 2], [point], **look | {"linestyle": ""})
+                sweep_panels.error_bars(panel.axes, [x + ASIDE / 2], [point], **look | {"linestyle": ""})
                 if len(point.values) > 1:
                     seeds = DOT | {"color": look["color"], "alpha": 0.45, "markeredgewidth": 0}
                     panel.axes.plot([x - ASIDE] * len(point.values), point.values, **seeds)
@@ -168,3 +170,69 @@ def _break(panel: Panel, place: float, scale: Scale, beyond: Sequence[float]) ->
 def _broken(name: str) -> str:
     """The name of an ordering in two lines."""
     return style.plain(name).replace("2", "2\n", 1)
+
+
+# column -> its axis, where GD itself is
+METRICS = {
+    "align_cos": ("cosine of sensitivities\nto GD's", 1.0),
+    "align_l2": ("RMS difference of\npredictions to GD's", 0.0),
+}
+# measure -> what it can be
+POSSIBLE = {"align_cos": (-1.0, 1.0), "align_l2": (0.0, math.inf)}
+LETTERS = {1: 30, 2: 21}  # of a condition's name in one line, with this many panels
+ROW, LINE = 0.18, 0.1  # inches that a condition needs, and a line of its name
+BEYOND = 0.05  # of an axis, beyond where gradient descent is
+TICKS = 3  # numbers below an axis, side by side
+
+
+@style.compact
+def draw_alignment(table: pd.DataFrame) -> Drawn:
+    """How near the model is to gradient descent, in its sensitivities and in its predictions."""
+    used = table[table["done"] & table[list(METRICS)].notna().all(axis=1)]
+    if used.empty:
+        return sweep_panels.nothing("no cell is done", table)
+    lines = sweep_lines.lines(used)
+    models = list(dict.fromkeys(line.settings["model"] for line in lines))
+    places, shown = _conditions(lines, len(METRICS), {"model"})
+    figure, axes = style.column_figure([_height(shown)], len(METRICS), sharey=True)
+    looks, series = Looks(lines), []
+    for panel, (column, (text, same)) in zip(axes[0], METRICS.items(), strict=True):
+        for line, place in zip(lines, places, strict=True):
+            model = line.settings["model"]
+            means = points(line.rows, column, line.rows[column])
+            at = place + 0.55 * ((models.index(model) + 0.5) / len(models) - 0.5)
+            sweep_panels.error_bars(panel, [at], means, across=True, within=POSSIBLE[column], **looks.of_model(model))
+            looks.explain(model, **looks.of_model(model))
+            series.append(Series(MODEL, column, line.settings, means))
+        panel.axvline(same, color=style.DESCENT, linestyle="--", zorder=1)
+        low, high = panel.get_xlim()
+        panel.set_xlim(sweep_panels.widen((low, high), same, BEYOND * (max(high, same) - min(low, same))))
+        panel.set_xlabel(text)
+        panel.locator_params(axis="x", nbins=TICKS)
+    looks.explain(DESCENT, color=style.DESCENT, linestyle="--")
+    _label(axes[:, 0], shown)
+    text = sweep_panels.described(lines, series, used, table, TASKS["alignment"], sweep_panels.cut(series, POSSIBLE))
+    style.finish(figure, looks.handles, text)
+    return Drawn(figure, records(series))
+
+
+def _conditions(lines: Sequence[sweep_lines.Line], columns: int, apart: set[str]) -> tuple[list[int], list[str]]:
+    """The row of each line, and the rows' names: all settings that differ, but those that have panels of their own."""
+    line_settings = [line.settings for line in lines]
+    differing = [name for name in sweep_lines.split(line_settings)[0] if name not in apart]
+    of_lines = sweep_lines.labels(line_settings, differing or ["ordering"])
+    names = list(dict.fromkeys(of_lines))
+    shown = [textwrap.fill(style.plain(name), LETTERS[columns]) for name in names]
+    return [names.index(name) for name in of_lines], shown
+
+
+def _height(names: Sequence[str]) -> float:
+    lines = 1 + max(name.count("\n") for name in names)
+    return (len(names) + 0.2) * max(ROW, LINE * lines + 0.03)
+
+
+def _label(axes: np.ndarray, names: Sequence[str]) -> None:
+    """Rows from the top down; axes share them."""
+    for panel in axes:
+        panel.set_yticks(range(len(names)), names)
+    axes[0].set_ylim(len(names) - 0.4, -0.6)
