@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).resolve().parent.parent.parent
+PLOTS = [f"plots.{path.stem}" for path in sorted(ROOT.glob("plots/*.py")) if path.stem != "__init__"]
 LIGHT = {
     "store": ("store", "store.lock", "store.params", "store.checkpoint", "store.provenance", "store.rundir"),
     "lists of runs": ("store.runs", "store.listing", "store.provenance"),
     "command lines": ("lab.cli", "lab.configs.presets", "runners.command", "runners.flags"),
     "analyses": ("analysis", "analysis.trained", "analysis.compare", "analysis.llc.settings", "analysis.llc.health"),
-    "figures": ("plots.attention_quick", "plots.run_figures", "plots.training", "plots.heat_maps", "plots.style"),
-    "figures of sweeps": ("plots.fig_templates",),
+    "figures": ("plots", *PLOTS),
     "seeds": ("scripts.demo_seeds",),
 }
 HEAVY = ("jax", "haiku", "optax", "pandas", "matplotlib", "scipy")
