@@ -38,7 +38,7 @@ from icl_lab.studies.claim import OURS, Claim
 from icl_lab.studies.distance_figure import SCALE_OF, Distances
 from icl_lab.studies.runs import CONTROL_SEEDS, Runs
 from icl_lab.studies.study import RUNS_DIRS, Study
-from icl_lab.sweeps.plan import cells, plan
+from icl_lab.sweeps.plan import plan, runs_of
 
 PROFILES = {"quick": 1, "full": 3}  # times as many seeds
 TRAINED, CONTROL = "trained", "control"
@@ -66,7 +66,7 @@ def load(file: Path, profile: str) -> Study:
         family = family_of_model(conjecture.model)
         kind = RegressionConfig.family
         require(family.name == kind, f"{conjecture.model} is of the family {family.name}; conjectures are of {kind}")
-        configs = [cells(plan([runs.grid]))[0].config for runs in study.runs.values()]
+        configs = [runs_of(plan([runs.grid]))[0].config for runs in study.runs.values()]
         _check_algorithms(conjecture.algorithm, configs[0], file)
     return study
 

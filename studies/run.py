@@ -24,8 +24,9 @@ from icl_lab.store.outputs import out_folder
 from icl_lab.studies.profile import PROFILES, of_profile
 from icl_lab.studies.study import RUNS_DIRS, all_studies, load
 from icl_lab.sweeps.collect import check_out
-from icl_lab.sweeps.command import Execution, add_execution_flags, carry_out, execution, planned
-from icl_lab.sweeps.plan import Row, cells
+from icl_lab.sweeps.command import carry_out, planned
+from icl_lab.sweeps.execution import Execution, add_execution_flags, execution
+from icl_lab.sweeps.plan import Point, runs_of
 from icl_lab.sweeps.status import statuses
 
 OF_LLC = ("stages",)  # studies whose claims are measured with blackjax
@@ -91,9 +92,9 @@ def _conjecture(file: Path, flags: argparse.Namespace) -> int:
         raise cli.UsageError(f"a conjecture has no profile {flags.profile}; choose {' or '.join(conjecture.PROFILES)}")
     study, out = conjecture.load(file, flags.profile), flags.report or out_folder(CONJECTURES)
     conjecture_page.check(study, out)
-    how, rows = _execution(study, flags), planned(study.grids(flags.profile), flags.quiet)
+    how, points = _execution(study, flags), planned(study.grids(flags.profile), flags.quiet)
     how = how._replace(append=False, replace_table=True)  # rows of an earlier version of the file cannot be read
-    status = carry_out(rows, how)
+    status = carry_out(points, how)
     if not how.dry_run and status <= 128:
         conjecture_page.report(study, flags.profile, how.folder, out, how.cluster)
     return status
@@ -113,13 +114,13 @@ def _study(study: Study, flags: argparse.Namespace) -> int:
 
     if flags.profile not in study.profiles:
         raise cli.UsageError(f"{study.name} has no profile {flags.profile}; choose {' or '.join(study.profiles)}")
-    how, rows = _execution(study, flags), planned(study.grids(flags.profile), flags.quiet)
+    how, points = _execution(study, flags), planned(study.grids(flags.profile), flags.quiet)
     page.check(study, flags.profile, flags.report, study.figures_of(flags.profile))
-    status = _train_and_measure(study, of_profile(study.claims, flags.profile), rows, how, flags.report)
+    status = _train_and_measure(study, of_profile(study.claims, flags.profile), points, how, flags.report)
     if how.dry_run or status > 128:
         return status
     draw(study, study.figures_of(flags.profile), how.folder, flags.report, how.cluster)
-    if not study.conditions or _compare(study, rows, how, flags):
+    if not study.conditions or _compare(study, points, how, flags):
         _write_pages(study, flags.profile, flags.report)
     return status
 
@@ -130,9 +131,9 @@ def _claims(study: Study, claims: Sequence[Claim], flags: argparse.Namespace) ->
     from icl_lab.studies.drawing import draw
 
     figures = figures_with(study, claims)
-    how, rows = _execution(study, flags), planned(study.grids_of(claims), flags.quiet)
+    how, points = _execution(study, flags), planned(study.grids_of(claims), flags.quiet)
     page.check(study, study.profiles[-1], flags.report, figures)
-    status = _train_and_measure(study, claims, rows, how, flags.report)
+    status = _train_and_measure(study, claims, points, how, flags.report)
     if not how.dry_run and status <= 128:
         draw(study, figures, how.folder, flags.report, how.cluster)
         _write_pages(study, study.profiles[-1], flags.report)
@@ -202,11 +203,13 @@ def _execution(study: Study, flags: argparse.Namespace) -> Execution:
     return how
 
 
-def _train_and_measure(study: Study, claims: Sequence[Claim], rows: Sequence[Row], how: Execution, out: Path) -> int:
+def _train_and_measure(
+    study: Study, claims: Sequence[Claim], points: Sequence[Point], how: Execution, out: Path
+) -> int:
     at_once = not (how.dry_run or how.overwrite)
-    cell_names = {cell.name for cell in cells(rows)}
+    cell_names = {cell.name for cell in runs_of(points)}
     left = _analyse_and_measure(study, claims, cell_names, how, out) if at_once else claims
-    status = carry_out(rows, how)
+    status = carry_out(points, how)
     if not how.dry_run and status <= 128:
         left = _analyse_and_measure(study, left, cell_names, how, out)
         if left:
@@ -244,12 +247,12 @@ def _measure(study: Study, claims: Sequence[Claim], how: Execution, out: Path) -
     return left
 
 
-def _compare(study: Study, rows: Sequence[Row], how: Execution, flags: argparse.Namespace) -> bool:
+def _compare(study: Study, points: Sequence[Point], how: Execution, flags: argparse.Namespace) -> bool:
     """Writes the tables and figures of a study's conditions once all of its cells have ended; whether they have."""
     assert study.conditions is not None
-    ended = sum(status in rundir.FINISHED for status in statuses(cells(rows), how.folder).values())
-    if ended < len(cells(rows)):
-        print(f"{ended} of {len(cells(rows))} cells have ended; tables, figures and page are written once all have")
+    ended = sum(status in rundir.FINISHED for status in statuses(runs_of(points), how.folder).values())
+    if ended < len(runs_of(points)):
+        print(f"{ended} of {len(runs_of(points))} cells have ended; tables, figures and page are written once all have")
         return False
     folder = flags.report / study.results(flags.profile)
     study.conditions.write(how.out, how.folder, folder, study.conditions.seeds[flags.profile])

@@ -12,8 +12,8 @@ from icl_lab.analysis import trained
 from icl_lab.store import layout, rundir
 from icl_lab.store.readers import expecting
 from icl_lab.sweeps.grid import Grid
-from icl_lab.sweeps.plan import Cell, cells, plan
-from icl_lab.sweeps.status import cell_status
+from icl_lab.sweeps.plan import PlannedRun, plan, runs_of
+from icl_lab.sweeps.status import run_status
 
 MANY_SEEDS, SOME_SEEDS, FEW_SEEDS = (tuple(range(count)) for count in (8, 5, 3))
 FURTHER_SEEDS = tuple(range(8, 16))  # where what is claimed was seen on the first eight
@@ -51,22 +51,22 @@ class Runs:
         return Grid((self.model,), self.axes, self.seeds, self.settings, self.data_offset)
 
     @cached_property
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[PlannedRun]:
         """The cells of the grid, without the runs that these build on.
 
         Planning resolves a config for each, and every claim asks for those of all.
         """
-        return [cell for cell in cells(plan([self.grid])) if cell.config.name == self.model]
+        return [cell for cell in runs_of(plan([self.grid])) if cell.config.name == self.model]
 
     def ended(self, folder: Path) -> dict[int, Path | tuple[Path, ...]]:
         """The run, or the runs of the axes, by seed, of the seeds whose runs are all done or have diverged."""
-        of_seed: dict[int, list[Cell]] = {}
+        of_seed: dict[int, list[PlannedRun]] = {}
         for cell in self.cells:
             of_seed.setdefault(cell.config.init_seed, []).append(cell)
         ended = {
             seed: tuple(folder / cell.name for cell in seed_cells)
             for seed, seed_cells in of_seed.items()
-            if all(cell_status(cell, folder)[0] in rundir.FINISHED for cell in seed_cells)
+            if all(run_status(cell, folder)[0] in rundir.FINISHED for cell in seed_cells)
         }
         return dict(ended) if self.axes else {seed: runs[0] for seed, runs in ended.items()}
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from icl_lab.studies.claim import UNTRAINED_SUFFIX, Claim
 from icl_lab.studies.profile import PROFILES, of_profile
-from icl_lab.sweeps.plan import Cell, cells, plan
-from icl_lab.sweeps.status import cell_status
+from icl_lab.sweeps.plan import PlannedRun, plan, runs_of
+from icl_lab.sweeps.status import run_status
 
 if TYPE_CHECKING:
     from icl_lab.studies.figure import AnyFigure
@@ -130,7 +130,7 @@ class Study:
             cell.name: f"{name}/{cell.name}"
             for name in self.analyses
             for cell in self.runs[name].cells
-            if cell.name in cells and cell_status(cell, runs_dir)[0] == "done"
+            if cell.name in cells and run_status(cell, runs_dir)[0] == "done"
         }
         return [*runs.values()]
 
@@ -160,6 +160,6 @@ def all_studies() -> list[Study]:
 
 
 @cache
-def planned() -> list[Cell]:
+def planned() -> list[PlannedRun]:
     """The cells of all studies, with the runs that they build on."""
-    return cells(plan([grid for study in all_studies() for grid in study.all_grids]))
+    return runs_of(plan([grid for study in all_studies() for grid in study.all_grids]))

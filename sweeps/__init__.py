@@ -1,4 +1,4 @@
-"""Sweeps: a grid of settings becomes cells, cells become packs, an executor trains the packs, cells become a CSV."""
+"""Sweeps: a grid of settings becomes runs, runs become packs, an executor trains the packs, runs become a CSV."""
 
 from icl_lab.lab import environment  # noqa: F401 - it ends a process that lacks packages, before they are imported
 from icl_lab.src import namespace

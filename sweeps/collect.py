@@ -1,4 +1,4 @@
-"""Builds the CSV of a sweep from its cells: one row per planned point, finished or not.
+"""Builds the CSV of a sweep from its runs: one row per planned point, finished or not.
 
 python -m sweeps.collect --runs_dir DIR --out FILE
 """
@@ -23,47 +23,48 @@ from icl_lab.store.outputs import in_path, out_file
 from icl_lab.store.readers import StoreError, expecting, read_json
 from icl_lab.store.replacing import naming_file
 from icl_lab.sweeps import differing, table
-from icl_lab.sweeps.plan import Row
+from icl_lab.sweeps.plan import Point
 from icl_lab.sweeps.plan_file import find_plan, read_plan
-from icl_lab.sweeps.status import cell_status, refuse_earlier
+from icl_lab.sweeps.status import refuse_earlier, run_status
 from icl_lab.sweeps.table import RowPolicy
 
 NO_FOLDER = ".cleared"  # a folder that does not exist
 
-CellFiles = Mapping[str, Any]  # a finished cell's files, by short name
+RunFiles = Mapping[str, Any]  # a finished run's files, by short name
 
 STATUS_COLUMNS = ("status", "bitwise")
 
 
-def row_values(row: Row, folder: Path, failed: Container[str] = ()) -> dict[str, Any]:
-    """A row of the CSV: its settings, its status and, if it is done, its numbers.
+def row_values(point: Point, folder: Path, failed: Container[str] = ()) -> dict[str, Any]:
+    """The row of a point in the CSV: its settings, its status and, if its run is done, its numbers.
 
-    `failed` names cells that are known to have failed, even if their meta.json could not be written.
+    `failed` names runs that are known to have failed, even if their meta.json could not be written.
     """
-    asked, columns = row.asked, outputs_of(family_of(row.asked)).columns
-    status, _ = cell_status(row.cell, folder)
-    if status not in rundir.FINISHED and row.cell.name in failed:
+    asked, name = point.asked, point.run.name
+    columns = outputs_of(family_of(asked)).columns
+    status, _ = run_status(point.run, folder)
+    if status not in rundir.FINISHED and name in failed:
         status = "failed"
-    files = cell_files(folder / row.cell.name, asked) if status == "done" else None
+    files = run_files(folder / name, asked) if status == "done" else None
 
-    def results(names: Mapping[str, Callable[[CellFiles], Any]]) -> dict[str, Any]:
-        return {name: None if files is None else value(files) for name, value in names.items()}
+    def results(names: Mapping[str, Callable[[RunFiles], Any]]) -> dict[str, Any]:
+        return {column: None if files is None else value(files) for column, value in names.items()}
 
     return {
-        "exp": row.cell.name,
+        "exp": name,
         "model": asked.name,
-        **{name: value(asked) for name, value in columns.asked.items()},
+        **{column: value(asked) for column, value in columns.asked.items()},
         "seed": asked.data_seed,
         **results(columns.first),
         "status": status,
-        **{name: value(asked) for name, value in columns.settings.items()},
+        **{column: value(asked) for column, value in columns.settings.items()},
         **results({**columns.measured, **columns.further(asked)}),
         "results_version": RESULTS_VERSION,
     }
 
 
-def cell_files(run: Path, config: RunConfig) -> CellFiles:
-    """The contents of the files from which a finished cell's row is made."""
+def run_files(run: Path, config: RunConfig) -> RunFiles:
+    """The contents of the files from which a finished run's row is made."""
     summary = rundir.read_summary(run)
     if "trained" not in summary:  # written by an earlier version
         from icl_lab.analysis.trained import with_verdict  # imports JAX
@@ -82,38 +83,39 @@ def result_columns(names: Iterable[str], models: Iterable[str]) -> set[str]:
 
 
 def current_rows(
-    rows: Sequence[Row], folder: Path, out: Path, failed: Container[str] = (), cleared: Container[str] = ()
+    points: Sequence[Point], folder: Path, out: Path, failed: Container[str] = (), cleared: Container[str] = ()
 ) -> list[dict[str, Any]]:
-    """The rows of a table from the cells as they are now; `cleared` cells count as not begun."""
-    values, name = [], table.relative_folder(folder, out)
-    for row in rows:
-        parent = folder / NO_FOLDER if row.cell.name in cleared else folder
-        with expecting(folder / row.cell.name, "a finished cell of a sweep; --overwrite retrains it"):
-            cell = row_values(row, parent, failed)
-            values.append({**cell, table.FOLDER: name, "bitwise": _bitwise(parent / row.cell.name, cell["status"])})
-    return values
+    """The rows of a table from the runs as they are now; `cleared` runs count as not begun."""
+    rows, below = [], table.relative_folder(folder, out)
+    for point in points:
+        name = point.run.name
+        parent = folder / NO_FOLDER if name in cleared else folder
+        with expecting(folder / name, "a finished run of a sweep; --overwrite retrains it"):
+            row = row_values(point, parent, failed)
+            rows.append({**row, table.FOLDER: below, "bitwise": _bitwise(parent / name, row["status"])})
+    return rows
 
 
 def _bitwise(run: Path, status: str) -> str | None:
-    """Whether a finished cell has the bits of an uninterrupted run."""
+    """Whether a finished run has the bits of an uninterrupted run."""
     bitwise = provenance.is_bitwise(rundir.read_meta(run)) if status == "done" else None
     return None if bitwise is None else provenance.in_words(bitwise)
 
 
-def collect(rows: Sequence[Row], folder: Path, out: Path, failed: Container[str] = ()) -> list[dict[str, Any]]:
+def collect(points: Sequence[Point], folder: Path, out: Path, failed: Container[str] = ()) -> list[dict[str, Any]]:
     """Writes a plan's rows into the table and returns them; other rows stay. The caller has locked the table."""
-    values = joined(current_rows(rows, folder, out, failed), rows, out)
+    values = joined(current_rows(points, folder, out, failed), points, out)
     if values:
         table.write(out, values, setting_columns(values), fill=_filler(values, out))
     return values
 
 
 def start(
-    rows: Sequence[Row], folder: Path, out: Path, policy: RowPolicy, cleared: Container[str] = ()
+    points: Sequence[Point], folder: Path, out: Path, policy: RowPolicy, cleared: Container[str] = ()
 ) -> list[dict[str, Any]]:
     """Writes the table for the first time; `StoreError` if rows would be lost that the policy keeps."""
-    values = current_rows(rows, folder, out, cleared=cleared)
-    values = values if policy.replace else joined(values, rows, out)
+    values = current_rows(points, folder, out, cleared=cleared)
+    values = values if policy.replace else joined(values, points, out)
     if values:
         check(out, values, policy)
         table.write(out, values, setting_columns(values), policy.replace, _filler(values, out))
@@ -129,17 +131,17 @@ def check(out: Path, values: Sequence[dict[str, Any]], policy: RowPolicy) -> Non
         table.check_distinct(out, values, present, [*settings, *filter(differing.is_field, values[0])])
 
 
-def joined(values: Sequence[dict[str, Any]], rows: Sequence[Row], out: Path) -> list[dict[str, Any]]:
+def joined(values: Sequence[dict[str, Any]], points: Sequence[Point], out: Path) -> list[dict[str, Any]]:
     """The rows as they stand in a table with others: with all its columns, and with the fields in which they differ."""
     present = table.read(out)
     planned = {(row[table.FOLDER], row["exp"]) for row in values}
     kept = [line for line in present if (line.get(table.FOLDER), line["exp"]) not in planned]
     others = [config for line in kept if (config := _config_of(line, out))]
-    fields = [*filter(differing.is_field, present[0] if present else ()), *differing.names(rows, others)]
+    fields = [*filter(differing.is_field, present[0] if present else ()), *differing.names(points, others)]
     values = with_columns_of_others(values, present)
     named_fields = list(dict.fromkeys(fields))
     return [
-        {**cell, **differing.written(row.cell.config, named_fields)} for cell, row in zip(values, rows, strict=True)
+        {**row, **differing.written(point.run.config, named_fields)} for row, point in zip(values, points, strict=True)
     ]
 
 
@@ -220,7 +222,7 @@ def check_writable(path: Path, folder: Path) -> None:
 
 def parser() -> cli.Parser:
     """The flags."""
-    built = cli.Parser("sweeps.collect", "Writes the CSV of a sweep from its cells as they are now.")
+    built = cli.Parser("sweeps.collect", "Writes the CSV of a sweep from its runs as they are now.")
     built.add_argument("--runs_dir", type=in_path, required=True, help="the sweep's folder")
     built.add_argument("--out", type=out_file, required=True, help="the CSV")
     built.add_argument("--plan", type=in_path, help="plan file; default: the plan of the CSV")
@@ -232,18 +234,18 @@ def add_table_flags(built: cli.Parser) -> None:
     """The flags for rows in the CSV that are not planned."""
     group = built.add_mutually_exclusive_group()
     group.add_argument("--append", action="store_true", help="keep rows in the CSV that are not planned here")
-    group.add_argument("--replace_table", action="store_true", help="drop such rows; their cells stay")
+    group.add_argument("--replace_table", action="store_true", help="drop such rows; their runs stay")
 
 
 def main(argv: list[str]) -> None:
     """The command line."""
     flags = parser().parse(argv)
     plan = flags.plan or find_plan(flags.runs_dir, flags.out)
-    rows = read_plan(plan)
+    points = read_plan(plan)
     check_out(flags.out, flags.runs_dir)
-    refuse_earlier(rows, flags.runs_dir)
+    refuse_earlier(points, flags.runs_dir)
     with locked_file(flags.out, table.LOCK_TIMEOUT):
-        values = start(rows, flags.runs_dir, flags.out, RowPolicy(flags.append, flags.replace_table, trains=False))
+        values = start(points, flags.runs_dir, flags.out, RowPolicy(flags.append, flags.replace_table, trains=False))
     done = sum(row["status"] == "done" for row in values)
     print(f"{printable(flags.out)}: {done} of {len(values)} planned rows are done")
 

@@ -20,7 +20,7 @@ from icl_lab.src.checks import ConfigError
 from icl_lab.store import rundir
 from icl_lab.store.listing import flat
 from icl_lab.store.readers import StoreError
-from icl_lab.sweeps.plan import Row
+from icl_lab.sweeps.plan import Point
 
 FOLLOWING = {"name", "preset", "shared", "requires", "data_seed"}  # from other fields, or shown by the model and seed
 INIT = "init_seed"  # shown where it is not the seed of the data
@@ -57,15 +57,15 @@ def is_field(name: str) -> bool:
     return name == INIT or any(name in _fields(named(family).config()) for family in FAMILIES)
 
 
-def names(rows: Sequence[Row], others: Iterable[RunConfig]) -> list[str]:
-    """The fields in which the rows of a plan differ from these configs of other rows, and that no column shows.
+def names(points: Sequence[Point], others: Iterable[RunConfig]) -> list[str]:
+    """The fields in which the points of a plan differ from these configs of other rows, and that no column shows.
 
     Rows of one sweep differ in their axes, which are columns; those of several, planned together, may be alike in all.
     """
     kept = list(others)
     settings = {with_seeds(config, Seeds()): None for config in kept}
     alike: dict[tuple[Any, ...], dict[RunConfig, None]] = {}
-    for config, asked in {id(row.cell.template): (row.cell.template.config, row.asked) for row in rows}.values():
+    for config, asked in {id(point.run.series): (point.run.series.config, point.asked) for point in points}.values():
         unseeded = with_seeds(config, Seeds())
         alike.setdefault((asked.name, *_shown(with_seeds(asked, Seeds()))), {})[unseeded] = None
     groups = [[*group] for group in alike.values()]
@@ -74,7 +74,7 @@ def names(rows: Sequence[Row], others: Iterable[RunConfig]) -> list[str]:
     found = dict.fromkeys(
         name for group in groups if len({*group}) > 1 for name in _unshown(list(dict.fromkeys(group)))
     )
-    seeds = [seeds_of(config) for config in (*kept, *(row.cell.config for row in rows))]
+    seeds = [seeds_of(config) for config in (*kept, *(point.run.config for point in points))]
     is_free = len({each.init for each in seeds}) > 1 and len({each.init - each.data for each in seeds}) > 1
     return [*found, *([INIT] * is_free)]
 

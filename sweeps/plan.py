@@ -1,4 +1,4 @@
-"""Plans a sweep: the rows of its CSV, the cells that give their numbers, and the packs that train the cells.
+"""Plans a sweep: its points, each a row of the CSV, the runs that give their numbers, and the packs that train these.
 
 Plans depend on the grid alone, so two processes with the same grid have the same plan.
 """
@@ -6,6 +6,7 @@ Plans depend on the grid alone, so two processes with the same grid have the sam
 from __future__ import annotations
 
 import gc
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,21 +19,21 @@ from icl_lab.lab.configs.run import RunConfig, Seeds, seeds_of, with_seeds
 from icl_lab.runners.static_shape import static_shape, training_part
 from icl_lab.sweeps.grid import Grid, canonical, check_number
 
-DIGITS = 8  # of the config's id at the end of a cell's name
+DIGITS = 8  # of the config's id at the end of a run's name
 
 
-class Template:
-    """What the cells of a canonical config with many seeds have in common, each worked out once."""
+class RunSeries:
+    """What the runs of a canonical config with many seeds have in common, each worked out once."""
 
     def __init__(self, config: RunConfig):
         self.config = config
         self.stem = "_".join([config.name, *config.run_words()])
         self.id_of = ids_by_seeds(config)
 
-    def cell(self, seeds: Seeds) -> Cell:
-        """The cell with these seeds. Its name is readable and ends with the first digits of the config's id."""
+    def run(self, seeds: Seeds) -> PlannedRun:
+        """The run with these seeds. Its name is readable and ends with the first digits of the config's id."""
         name = f"{self.stem}_seed{seeds.data}-{self.id_of(seeds)[:DIGITS]}"
-        return Cell(name, with_seeds(self.config, seeds), self)
+        return PlannedRun(name, with_seeds(self.config, seeds), self)
 
     @cached_property
     def shape(self) -> RunConfig:
@@ -46,57 +47,57 @@ class Template:
 
 
 @dataclass(frozen=True)
-class Cell:
+class PlannedRun:
     """A run of a sweep: the name of its directory in the sweep's folder, and its config."""
 
     name: str
     config: RunConfig
-    template: Template = field(compare=False, repr=False)
+    series: RunSeries = field(compare=False, repr=False)
 
     def __hash__(self) -> int:
         return hash(self.name)  # which has the config's id
 
     @cached_property
     def training(self) -> tuple[str, Seeds]:
-        """What it shares with the cells that have the same training."""
-        return self.template.training, seeds_of(self.config)
+        """What it shares with the runs that have the same training."""
+        return self.series.training, seeds_of(self.config)
 
 
 @dataclass(frozen=True)
-class Row:
-    """A planned point: the config asked for, and the cell with its numbers, shared by equivalent configs."""
+class Point:
+    """A planned point: the config asked for, and the run with its numbers, shared by equivalent configs."""
 
     asked: RunConfig
-    cell: Cell
+    run: PlannedRun
 
     def __hash__(self) -> int:
-        return hash(self.cell)
+        return hash(self.run)
 
 
 class Pack(NamedTuple):
-    """Cells that train together."""
+    """Runs that train together."""
 
-    cells: tuple[Cell, ...]
+    runs: tuple[PlannedRun, ...]
 
     @property
     def shape(self) -> RunConfig:
         """The static shape of the trainings."""
-        return self.cells[0].template.shape
+        return self.runs[0].series.shape
 
     @property
     def steps(self) -> int:
         """Training steps of all trainings together."""
-        return self.trainings * self.cells[0].config.training.steps
+        return self.trainings * self.runs[0].config.training.steps
 
     @property
     def trainings(self) -> int:
-        """The number of trainings; cells that differ in evaluation alone share one."""
-        return len({cell.training for cell in self.cells})
+        """The number of trainings; runs that differ in evaluation alone share one."""
+        return len({run.training for run in self.runs})
 
 
 @contextmanager
 def no_garbage_collection() -> Iterator[None]:
-    """Pauses Python's search for reference cycles, which takes a third of planning 100 000 cells; plans have none."""
+    """Pauses Python's search for reference cycles, which takes a third of planning 100 000 runs; plans have none."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -107,8 +108,8 @@ def no_garbage_collection() -> Iterator[None]:
 
 
 @no_garbage_collection()
-def plan(grids: Iterable[Grid]) -> list[Row]:
-    """The rows of the grids, in order, without duplicates; `ConfigError` if there are too many points."""
+def plan(grids: Iterable[Grid]) -> list[Point]:
+    """The points of the grids, in order, without duplicates; `ConfigError` if there are too many points."""
     grids = list(grids)
     check_number(grids)
     numbers: dict[RunConfig, int] = {}  # of the configs, whatever their seeds
@@ -118,28 +119,28 @@ def plan(grids: Iterable[Grid]) -> list[Row]:
         number = numbers.setdefault(key, len(numbers))
         asked |= dict.fromkeys((number, each) for each in seeds)
     configs = [*numbers]
-    templates = [Template(canonical(config)) for config in configs]
-    return [row_of(configs[number], templates[number], seeds) for number, seeds in asked]
+    series = [RunSeries(canonical(config)) for config in configs]
+    return [point_of(configs[number], series[number], seeds) for number, seeds in asked]
 
 
-def row_of(asked: RunConfig, template: Template, seeds: Seeds) -> Row:
-    """The row of a config with these seeds, whose cell has the same."""
-    return Row(with_seeds(asked, seeds), template.cell(seeds))
+def point_of(asked: RunConfig, series: RunSeries, seeds: Seeds) -> Point:
+    """The point of a config with these seeds, whose run has the same."""
+    return Point(with_seeds(asked, seeds), series.run(seeds))
 
 
-def cell_of(config: RunConfig) -> Cell:
-    """The cell of a canonical config."""
-    return Template(config).cell(seeds_of(config))
+def planned_run(config: RunConfig) -> PlannedRun:
+    """The run of a canonical config."""
+    return RunSeries(config).run(seeds_of(config))
 
 
 @no_garbage_collection()
-def cells(rows: Sequence[Row]) -> list[Cell]:
-    """The cells of a plan, each once, after those that they build on."""
-    ordered: dict[Cell, None] = {}
-    for row in rows:
-        for required in required_of(row.cell.config):
-            ordered |= dict.fromkeys(cell_of(config) for config in _with_required(required))
-        ordered[row.cell] = None
+def runs_of(points: Sequence[Point]) -> list[PlannedRun]:
+    """The runs of a plan, each once, after those that they build on."""
+    ordered: dict[PlannedRun, None] = {}
+    for point in points:
+        for required in required_of(point.run.config):
+            ordered |= dict.fromkeys(planned_run(config) for config in _with_required(required))
+        ordered[point.run] = None
     return list(ordered)
 
 
@@ -154,38 +155,61 @@ def generations(packs: Sequence[Pack]) -> list[list[Pack]]:
     """Packs in groups, each of which builds on runs of earlier groups only."""
     groups: dict[int, list[Pack]] = {}
     for pack in packs:
-        groups.setdefault(generation(pack.cells[0].config), []).append(pack)
+        groups.setdefault(generation(pack.runs[0].config), []).append(pack)
     return [groups[number] for number in sorted(groups)]
 
 
 @no_garbage_collection()
-def packs(chosen: Sequence[Cell], width: int) -> list[Pack]:
-    """Packs of these cells, each with one static shape and at most `width` trainings."""
-    shapes: dict[RunConfig, dict[tuple[str, Seeds], list[Cell]]] = {}
-    of_template: dict[Template, dict[tuple[str, Seeds], list[Cell]]] = {}
-    for cell in chosen:
-        if cell.template not in of_template:
-            of_template[cell.template] = shapes.setdefault(cell.template.shape, {})
-        of_template[cell.template].setdefault(cell.training, []).append(cell)
+def packs(chosen: Sequence[PlannedRun], width: int) -> list[Pack]:
+    """Packs of these runs, each with one static shape and at most `width` trainings."""
+    shapes: dict[RunConfig, dict[tuple[str, Seeds], list[PlannedRun]]] = {}
+    of_series: dict[RunSeries, dict[tuple[str, Seeds], list[PlannedRun]]] = {}
+    for run in chosen:
+        if run.series not in of_series:
+            of_series[run.series] = shapes.setdefault(run.series.shape, {})
+        of_series[run.series].setdefault(run.training, []).append(run)
     return [
-        Pack(tuple(cell for sharing in part for cell in sharing))
+        Pack(tuple(run for sharing in part for run in sharing))
         for trainings in shapes.values()
         for part in _batched(trainings.values(), width)
     ]
 
 
-def shard(chosen: Sequence[Cell], index: int, count: int) -> list[Cell]:
-    """The cells of shard `index` (from 1) of `count`.
+def shard(chosen: Sequence[PlannedRun], index: int, count: int) -> list[PlannedRun]:
+    """The runs of shard `index` (from 1) of `count`.
 
-    The shard of a cell depends only on its training, or on that of the first run that it builds on. So shards are
+    The shard of a run depends only on its training, or on that of the first run that it builds on. So shards are
     disjoint whatever is finished, and a training is done in one of them.
     """
     if count == 1:
         return list(chosen)
-    return [cell for cell in chosen if int(config_id(training_part(root(cell.config))), 16) % count == index - 1]
+    return [run for run in chosen if int(config_id(training_part(root(run.config))), 16) % count == index - 1]
 
 
-def _batched(values: Iterable[list[Cell]], size: int) -> Iterator[list[list[Cell]]]:
+def _batched(values: Iterable[list[PlannedRun]], size: int) -> Iterator[list[list[PlannedRun]]]:
     rest = iter(values)
     while part := list(islice(rest, size)):
         yield part
+
+
+# --- how long packs take on the machine of docs/performance.md ---
+
+START, COMPILE, FINISH = 4.0, 5.0, 0.6  # seconds per process, per static shape, per run's analyses
+
+
+def step_seconds(config: RunConfig) -> float:
+    """Seconds of one training step of one run on one core."""
+    return config.training.batch_size * config.task_seconds()
+
+
+def seconds_of(packs: Sequence[Pack], width: int, cores: int) -> float:
+    """Seconds that packs, each padded to `width` trainings, take on this many cores."""
+    if not packs:
+        return 0.0
+    steps: Counter[RunSeries] = Counter()
+    for pack in packs:
+        steps[pack.runs[0].series] += width * pack.runs[0].config.training.steps
+    training = sum(count * step_seconds(series.shape) for series, count in steps.items())
+    shapes = len({series.shape for series in steps})
+    finishing = FINISH * sum(len(pack.runs) for pack in packs)
+    return START + COMPILE * shapes + (training + finishing) / cores

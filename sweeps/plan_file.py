@@ -16,7 +16,7 @@ from icl_lab.lab.loaded_plugins import why_not_loaded
 from icl_lab.src.checks import ConfigError
 from icl_lab.store.atomic import json_bytes, replace_file
 from icl_lab.store.readers import StoreError, expecting, read_json
-from icl_lab.sweeps.plan import Row, Template, no_garbage_collection, row_of
+from icl_lab.sweeps.plan import Point, RunSeries, no_garbage_collection, point_of
 
 EARLIER_PLAN = "plan.json"  # of versions with one plan per folder
 
@@ -30,27 +30,27 @@ def plan_file(folder: Path, out: Path) -> Path:
     return path
 
 
-def write_plan(folder: Path, out: Path, rows: Sequence[Row]) -> None:
+def write_plan(folder: Path, out: Path, points: Sequence[Point]) -> None:
     """Writes the plan of a table into its sweep's folder."""
-    values = {"results_version": RESULTS_VERSION, "table": _relative(out, folder), "rows": _written(rows)}
+    values = {"results_version": RESULTS_VERSION, "table": _relative(out, folder), "rows": _written(points)}
     replace_file(plan_file(folder, out), json_bytes(values))
 
 
-def _written(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """The entries of a plan file: consecutive rows that differ only in seeds share an entry."""
+def _written(points: Sequence[Point]) -> list[dict[str, Any]]:
+    """The entries of a plan file: consecutive points that differ only in seeds share an entry."""
     written: list[dict[str, Any]] = []
-    before: tuple[RunConfig, Template] | None = None
-    for row in rows:
-        seeds, now = seeds_of(row.asked), (with_seeds(row.asked, Seeds()), row.cell.template)
-        if now != before or seeds != seeds_of(row.cell.config):
-            written.append({"asked": to_dict(row.asked), "cell": to_dict(row.cell.config), "seeds": []})
+    before: tuple[RunConfig, RunSeries] | None = None
+    for point in points:
+        seeds, now = seeds_of(point.asked), (with_seeds(point.asked, Seeds()), point.run.series)
+        if now != before or seeds != seeds_of(point.run.config):
+            written.append({"asked": to_dict(point.asked), "run": to_dict(point.run.config), "seeds": []})
         written[-1]["seeds"].append(seeds)
         before = now
     return written
 
 
-def check_plan(folder: Path, out: Path, rows: Sequence[Row], append: bool) -> list[Row]:
-    """The rows that a table's plan will have: with `append`, the new rows follow the present ones.
+def check_plan(folder: Path, out: Path, points: Sequence[Point], append: bool) -> list[Point]:
+    """The points that a table's plan will have: with `append`, the new ones follow the present ones.
 
     `StoreError` if a file of this name exists and is not a plan.
     """
@@ -58,7 +58,7 @@ def check_plan(folder: Path, out: Path, rows: Sequence[Row], append: bool) -> li
     if path.is_symlink() or (path.exists() and not _is_plan(path)):
         raise StoreError(f"{path} is not the plan of a sweep; move it away or choose another --out")
     earlier = read_plan(path) if append and path.exists() else []
-    return list(dict.fromkeys([*earlier, *rows])) if earlier else list(rows)
+    return list(dict.fromkeys([*earlier, *points])) if earlier else list(points)
 
 
 def plan_files(folder: Path) -> list[Path]:
@@ -79,34 +79,40 @@ def find_plan(folder: Path, out: Path) -> Path:
     raise StoreError(f"{folder} has the plans {names}, but none for {out.name}; choose one with --plan")
 
 
-def read_plans(folder: Path) -> list[Row]:
-    """The rows of all plans in a sweep's folder, without duplicates."""
-    return list(dict.fromkeys(row for path in plan_files(folder) for row in read_plan(path)))
+def read_plans(folder: Path) -> list[Point]:
+    """The points of all plans in a sweep's folder, without duplicates."""
+    return list(dict.fromkeys(point for path in plan_files(folder) for point in read_plan(path)))
 
 
 @no_garbage_collection()
-def read_plan(path: Path) -> list[Row]:
-    """The rows of a plan; `StoreError` if it is damaged, or of another results version."""
+def read_plan(path: Path) -> list[Point]:
+    """The points of a plan; `StoreError` if it is damaged, or of another results version."""
     values = read_json(path)
     if values.get("results_version") != RESULTS_VERSION:
         raise StoreError(f"{path} is of another results version; run its sweep again")
     with expecting(path, "the plan of a sweep"):
-        reasons = {why_not_loaded(config) for row in values["rows"] for config in (row["asked"], row["cell"])} - {None}
+        entries = [(entry["asked"], _run_in(entry), entry.get("seeds")) for entry in values["rows"]]
+        reasons = {why_not_loaded(config) for asked, run, _ in entries for config in (asked, run)} - {None}
     if reasons:
         raise StoreError(f"a run of {path} {min(map(str, reasons))}")
     with expecting(path, "the plan of a sweep"):
         try:
-            return [row for entry in values["rows"] for row in _rows_of(entry)]
+            return [point for entry in entries for point in _points_of(*entry)]
         except ConfigError as error:
             raise StoreError(f"{path} has a config that cannot be used: {error}") from None
 
 
-def _rows_of(entry: dict[str, Any]) -> list[Row]:
-    """The rows of an entry of a plan; earlier versions wrote each row by itself, without its seeds."""
-    asked, template = from_dict(entry["asked"]), Template(from_dict(entry["cell"]))
-    if "seeds" not in entry:
-        return [Row(asked, template.cell(seeds_of(template.config)))]
-    return [row_of(asked, template, Seeds(*map(whole_value, seeds))) for seeds in entry["seeds"]]
+def _run_in(entry: dict[str, Any]) -> Any:
+    """The config of an entry's runs, under today's name or under that of earlier versions."""
+    return entry["run"] if "run" in entry else entry["cell"]
+
+
+def _points_of(asked: Any, run: Any, seeds: Any) -> list[Point]:
+    """The points of an entry of a plan; earlier versions wrote each by itself, without its seeds."""
+    config, series = from_dict(asked), RunSeries(from_dict(run))
+    if seeds is None:
+        return [Point(config, series.run(seeds_of(series.config)))]
+    return [point_of(config, series, Seeds(*map(whole_value, each))) for each in seeds]
 
 
 def _is_plan(path: Path) -> bool:
@@ -116,7 +122,9 @@ def _is_plan(path: Path) -> bool:
     except StoreError:
         return False
     rows = plan.get("rows")
-    has_rows = isinstance(rows, list) and all(isinstance(row, dict) and {"asked", "cell"} <= {*row} for row in rows)
+    has_rows = isinstance(rows, list) and all(
+        isinstance(row, dict) and "asked" in row and ("run" in row or "cell" in row) for row in rows
+    )
     return has_rows and isinstance(plan.get("results_version"), int)
 
 

@@ -1,4 +1,4 @@
-"""Reports the status of a sweep's cells.
+"""Reports the status of a sweep's runs.
 
 python -m sweeps.status --runs_dir DIR
 """
@@ -17,46 +17,46 @@ from icl_lab.src.words import printable
 from icl_lab.store import layout, rundir
 from icl_lab.store.outputs import in_path
 from icl_lab.store.readers import StoreError, read_json
-from icl_lab.sweeps.plan import Cell, Row, cells
+from icl_lab.sweeps.plan import PlannedRun, Point, runs_of
 from icl_lab.sweeps.plan_file import read_plans
 
 PLANNED = ("planned", "")
 
 
-def cell_status(cell: Cell, folder: Path) -> tuple[str, str]:
-    """The status of a cell, and the last line of its error if there is one.
+def run_status(run: PlannedRun, folder: Path) -> tuple[str, str]:
+    """The status of a run, and the last line of its error if there is one.
 
     "planned" if it has not begun, "failed" if its directory cannot be used, and "schema 1" if an earlier version
     trained it.
     """
-    run = folder / cell.name
+    directory = folder / run.name
     try:
-        rundir.check_usable(run, cell.config, overwrite=False)
-        meta = rundir.read_meta(run)
+        rundir.check_usable(directory, run.config, overwrite=False)
+        meta = rundir.read_meta(directory)
     except (StoreError, OSError) as error:
         return rundir.EARLIER if isinstance(error, rundir.EarlierVersion) else "failed", str(error)
     last = str(meta.get("error") or "").strip().splitlines()[-1:]
     return str(meta.get("status", "planned")), "".join(last)
 
 
-def statuses(chosen: Sequence[Cell], folder: Path) -> dict[Cell, str]:
-    """The status of each cell."""
-    return {cell: status for cell, (status, _) in statuses_and_errors(chosen, folder).items()}
+def statuses(chosen: Sequence[PlannedRun], folder: Path) -> dict[PlannedRun, str]:
+    """The status of each run."""
+    return {run: status for run, (status, _) in statuses_and_errors(chosen, folder).items()}
 
 
-def statuses_and_errors(chosen: Sequence[Cell], folder: Path) -> dict[Cell, tuple[str, str]]:
-    """`cell_status` of each cell; of those that have no directory nothing is read."""
+def statuses_and_errors(chosen: Sequence[PlannedRun], folder: Path) -> dict[PlannedRun, tuple[str, str]]:
+    """`run_status` of each run; of those that have no directory nothing is read."""
     there = {entry.name for entry in os.scandir(folder)} if folder.is_dir() else set()
-    return {cell: cell_status(cell, folder) if cell.name in there else PLANNED for cell in chosen}
+    return {run: run_status(run, folder) if run.name in there else PLANNED for run in chosen}
 
 
-def refuse_earlier(rows: Sequence[Row], folder: Path) -> None:
+def refuse_earlier(points: Sequence[Point], folder: Path) -> None:
     """`StoreError` if runs of schema 1 stand where a sweep's do, or may be some that it would train.
 
     They are not read, so a sweep would train them again, and their numbers would leave its table.
     """
     there = {entry.name for entry in os.scandir(folder)} if folder.is_dir() else set()
-    planned = {cell.name: cell.config for cell in cells(rows)} if there else {}
+    planned = {run.name: run.config for run in runs_of(points)} if there else {}
     lacking = {_model_and_seeds(to_dict(config)) for name, config in planned.items() if name not in there}
     names = there if lacking else there & planned.keys()
     earlier = [name for name in sorted(names) if rundir.is_of_earlier_version(folder / name)]
@@ -85,7 +85,7 @@ def status_counts(statuses: Iterable[str]) -> str:
 
 def parser() -> cli.Parser:
     """The flags."""
-    built = cli.Parser("sweeps.status", "Counts a sweep's cells by status, and lists those that failed or diverged.")
+    built = cli.Parser("sweeps.status", "Counts a sweep's runs by status, and lists those that failed or diverged.")
     built.add_argument("--runs_dir", type=in_path, required=True, help="the sweep's folder")
     return built
 
@@ -93,12 +93,12 @@ def parser() -> cli.Parser:
 def main(argv: list[str]) -> None:
     """The command line."""
     folder = parser().parse(argv).runs_dir
-    rows = read_plans(folder)
-    by_cell = statuses_and_errors(cells(rows), folder)
-    for cell, (status, error) in by_cell.items():
+    points = read_plans(folder)
+    by_run = statuses_and_errors(runs_of(points), folder)
+    for run, (status, error) in by_run.items():
         if status in ("failed", "diverged", rundir.EARLIER):
-            print(printable(f"{status}: {folder / cell.name}{error and f': {error}'}"))
-    print(f"{len(by_cell)} cells: {status_counts(status for status, _ in by_cell.values())}")
+            print(printable(f"{status}: {folder / run.name}{error and f': {error}'}"))
+    print(f"{len(by_run)} runs: {status_counts(status for status, _ in by_run.values())}")
 
 
 if __name__ == "__main__":

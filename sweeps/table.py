@@ -1,6 +1,6 @@
 """Reads and writes the CSV of a sweep without losing rows of other sweeps.
 
-A row is identified by its cell's folder relative to the CSV (`runs_dir`), its cell (`exp`) and its settings. A sweep
+A row is identified by its run's folder relative to the CSV (`runs_dir`), its run (`exp`) and its settings. A sweep
 replaces only the rows that it plans. If other rows or numbers would be lost, that is an error, unless `RowPolicy` says
 to keep them (append) or to drop them (replace).
 """
@@ -25,7 +25,7 @@ SWEEP_COLUMNS = {"exp", "model", "seed", "status", "results_version"}  # columns
 APPEND_HINT = "--append keeps them"
 REPLACE_HINT = "--replace_table drops them from the table alone, and another --out leaves the table as it is"
 LOCK_TIMEOUT = 60.0  # seconds to wait for another writer, which needs one or two
-NAME_LENGTH = 60  # characters of a cell's name in a message
+NAME_LENGTH = 60  # characters of a run's name in a message
 
 Line = dict[str, str]
 
@@ -33,8 +33,8 @@ Line = dict[str, str]
 class RowPolicy(NamedTuple):
     """What may happen to the rows of an existing table.
 
-    append: rows that are not planned are kept. replace: they are dropped. redo: the planned cells are retrained, so
-    their numbers may be lost. trains: missing cells are retrained, so the numbers of some may be lost.
+    append: rows that are not planned are kept. replace: they are dropped. redo: the planned runs are retrained, so
+    their numbers may be lost. trains: missing runs are retrained, so the numbers of some may be lost.
     """
 
     append: bool = False
@@ -78,7 +78,7 @@ def check(out: Path, rows: Sequence[Mapping[str, Any]], settings: Sequence[str],
     unlocated = [line for line in missing if not line.get(FOLDER)]  # of an earlier version, maybe of another folder
     if missing and not policy.redo and (unlocated or len(missing) == len(finished) or not policy.trains):
         raise StoreError(
-            f"{out} has the numbers of {_counted(missing)} whose cells are no longer in {planned[0][FOLDER]}"
+            f"{out} has the numbers of {_counted(missing)} whose runs are no longer in {planned[0][FOLDER]}"
             f"{_such_as(missing)}; {REPLACE_HINT}"
         )
 

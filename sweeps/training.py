@@ -1,4 +1,4 @@
-"""Training a pack of a sweep, as a task."""
+"""Training a pack of a sweep, as a task, and the progress of all packs."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from icl_lab.lab.configs.registry import from_dict
 from icl_lab.lab.configs.run import to_dict
 from icl_lab.lab.executors.signals import Signals
 from icl_lab.lab.executors.task import Context, Outcome, Report, Task
-from icl_lab.runners.progress import Logger
+from icl_lab.runners.progress import Logger, meter
 from icl_lab.runners.resume import DEFAULT_PERSISTENCE, Persistence, restore_threads
 from icl_lab.runners.static_shape import Run
 from icl_lab.store import provenance, rundir
 from icl_lab.store.lock import in_use, locked
 from icl_lab.store.readers import StoreError
-from icl_lab.sweeps.plan import Pack, cell_of
+from icl_lab.sweeps.plan import Pack, planned_run
 from icl_lab.sweeps.status import statuses
 
-LOCK_TIMEOUT = 10.0  # seconds to wait for a cell's lock: the workers of a killed sweep take a moment to end
+LOCK_TIMEOUT = 10.0  # seconds to wait for a run's lock: the workers of a killed sweep take a moment to end
 
 
 class PackResult(NamedTuple):
-    """How a pack ended: the errors of failed cells, by name, and whether a signal stopped it with work left."""
+    """How a pack ended: the errors of failed runs, by name, and whether a signal stopped it with work left."""
 
     pack: Pack
     errors: Mapping[str, str]
@@ -34,30 +34,30 @@ class PackResult(NamedTuple):
 
 
 def task_of(pack: Pack, folder: Path, width: int, persistence: Persistence) -> Task:
-    """The task of training a pack's cells below `folder`."""
-    configs = [to_dict(cell.config) for cell in pack.cells]
+    """The task of training a pack's runs below `folder`."""
+    configs = [to_dict(run.config) for run in pack.runs]
     arguments = {"folder": folder, "configs": configs, "width": width, "persistence": persistence}
-    names = tuple(cell.name for cell in pack.cells)
+    names = tuple(run.name for run in pack.runs)
     return Task(names[0], "icl_lab.sweeps.training:train_task", arguments, alike=pack.shape, works_on=names)
 
 
 def train_task(
     context: Context, folder: Path, configs: Sequence[Mapping[str, Any]], width: int, persistence: Persistence
 ) -> tuple[Mapping[str, str], bool]:
-    """Trains the cells of these configs as a pack; returns the errors of failed cells, and whether it was stopped."""
-    pack = Pack(tuple(cell_of(from_dict(config)) for config in configs))
+    """Trains the runs of these configs as a pack; returns the errors of failed runs, and whether it was stopped."""
+    pack = Pack(tuple(planned_run(from_dict(config)) for config in configs))
     result = train(folder, pack, width, context.report, context.signals, persistence)
     return result.errors, result.stopped
 
 
 def result_of(outcome: Outcome, pack: Pack, folder: Path) -> PackResult:
-    """How a pack ended. If its process died, its unfinished cells have failed."""
+    """How a pack ended. If its process died, its unfinished runs have failed."""
     if outcome.error is not None:
-        return PackResult(pack, {cell.name: _message(outcome.error) for cell in pack.cells})
+        return PackResult(pack, {run.name: _message(outcome.error) for run in pack.runs})
     if outcome.value is not None:
         errors, stopped = outcome.value
         return PackResult(pack, errors, stopped)
-    left = [cell.name for cell, status in statuses(pack.cells, folder).items() if status not in rundir.FINISHED]
+    left = [run.name for run, status in statuses(pack.runs, folder).items() if status not in rundir.FINISHED]
     if not outcome.died:
         return PackResult(pack, {}, stopped=bool(left))
     for name in left:
@@ -65,12 +65,12 @@ def result_of(outcome: Outcome, pack: Pack, folder: Path) -> PackResult:
     return PackResult(pack, dict.fromkeys(left, outcome.died))
 
 
-def _mark_failed(run: Path, reason: str) -> None:
-    """Sets the status "failed" of a cell that is not locked: a process reported dead may be alive on another host."""
+def _mark_failed(directory: Path, reason: str) -> None:
+    """Sets the status "failed" of a run that is not locked: a process reported dead may be alive on another host."""
     with suppress(StoreError, OSError):
-        if rundir.has_begun(run) and not in_use(run):
-            with locked(run, below=run.parent):
-                rundir.mark_failed(run, reason)
+        if rundir.has_begun(directory) and not in_use(directory):
+            with locked(directory, below=directory.parent):
+                rundir.mark_failed(directory, reason)
 
 
 class StepReporter(Logger):
@@ -98,30 +98,30 @@ def train(
     signals: Signals,
     persistence: Persistence = DEFAULT_PERSISTENCE,
 ) -> PackResult:
-    """Trains a pack's cells below `folder`. An error ends its cell, not the sweep; meta.json has the traceback."""
+    """Trains a pack's runs below `folder`. An error ends its run, not the sweep; meta.json has the traceback."""
     from icl_lab.runners.loop import OutputOptions, run_pack  # imports JAX
 
     errors: dict[str, str] = {}
     with ExitStack() as locks:
         ready = []
-        for cell in pack.cells:
-            run = Run(folder / cell.name, cell.config)
+        for planned in pack.runs:
+            run = Run(folder / planned.name, planned.config)
             try:
                 locks.enter_context(locked(run.directory, timeout=LOCK_TIMEOUT, below=folder))
-                _check_cell(run, width, persistence.strict_resume)
+                _check_run(run, width, persistence.strict_resume)
                 ready.append(run)
             except Exception as error:
-                errors[cell.name] = _message(error)
+                errors[planned.name] = _message(error)
         outputs, logger = OutputOptions(figures=False, table=True), StepReporter(report, pack.trainings)
         compile_cache.enable()
         training = partial(
             run_pack, logger=logger, outputs=outputs, width=width, signals=signals, persistence=persistence
         )
-        stopped = bool(ready) and _run(ready, training, errors)
+        stopped = bool(ready) and _run_or_halve(ready, training, errors)
     return PackResult(pack, errors, stopped)
 
 
-def _run(runs: Sequence[Run], training: Callable[[Sequence[Run]], str], errors: dict[str, str]) -> bool:
+def _run_or_halve(runs: Sequence[Run], training: Callable[[Sequence[Run]], str], errors: dict[str, str]) -> bool:
     """Trains runs together; returns whether a signal stopped them.
 
     After an error each half is trained by itself, until the failing run is found.
@@ -133,7 +133,7 @@ def _run(runs: Sequence[Run], training: Callable[[Sequence[Run]], str], errors: 
             errors[runs[0].directory.name] = _message(error)
             return False
     half = len(runs) // 2
-    stopped = [_run(part, training, errors) for part in (runs[:half], runs[half:])]
+    stopped = [_run_or_halve(part, training, errors) for part in (runs[:half], runs[half:])]
     return any(stopped)  # the second half always runs, to set its status
 
 
@@ -143,11 +143,42 @@ def _message(error: Exception) -> str:
     return str(error) if isinstance(error, StoreError) else f"{type(error).__name__}: {error}"
 
 
-def _check_cell(run: Run, width: int, strict: bool) -> None:
-    """`StoreError` if a cell's directory cannot be used; if strict, also if the conditions have changed."""
+def _check_run(run: Run, width: int, strict: bool) -> None:
+    """`StoreError` if a run's directory cannot be used; if strict, also if the conditions have changed."""
     from icl_lab.runners.loop import device_text
 
     rundir.choose(run.config, str(run.directory), overwrite=False)
     restore_threads(run.directory, width)
     if strict:
         provenance.check_conditions(run.directory, provenance.current_conditions(width, device_text()))
+
+
+# --- progress ---
+
+
+class Progress:
+    """A context manager that shows the progress on standard error, like that of a single run."""
+
+    def __init__(self, steps: int, packs: int, quiet: bool = False):
+        self.steps, self.packs = steps, packs
+        self.made, self.done = 0, 0
+        self.meter = meter(steps, quiet=quiet)
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.meter.close()
+
+    def report(self, steps: int) -> None:
+        """Counts training steps, without those repeated after an error."""
+        self._reach(min(self.made + steps, self.steps))
+
+    def ended(self, least: int) -> None:
+        """Counts an ended pack; `least` steps now count as made, even if packs ended early."""
+        self.done += 1
+        self._reach(max(self.made, least))
+
+    def _reach(self, made: int) -> None:
+        self.made = made
+        self.meter.reach(made, f"{self.done} of {self.packs} packs")

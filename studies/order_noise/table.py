@@ -61,7 +61,7 @@ def write(source: Path, runs_dir: Path, folder: Path, seeds: Sequence[int]) -> N
     cells, facts, contrasts = (folder / name for name in (CELLS, PROVENANCE, CONTRASTS_OF))
     outputs.check([cells, facts, contrasts], WRITER)
     table = read_csv(source, (*SETTINGS, *NUMBERS), TEXT)
-    places = {row.cell.name: place for place, row in enumerate(plan(grids(seeds)))}
+    places = {point.run.name: place for place, point in enumerate(plan(grids(seeds)))}
     table = table[table["exp"].isin(places)].sort_values("exp", key=lambda names: names.map(places), kind="stable")
     columns = [*TEXT, *SETTINGS, *NUMBERS, *(name for name in OPTIONAL if name in table)]
     chosen = [_rounded(row) for row in table[columns].to_dict("records")]

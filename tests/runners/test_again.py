@@ -163,7 +163,7 @@ def test_the_second_process_finds_the_programs_of_the_first_and_the_same_results
 def test_analyses_and_sweeps_keep_their_programs_too(lsa1_run: Path, workshop: Workshop, tmp_path: Path) -> None:
     run = copied(lsa1_run, tmp_path / "run")
     sweep = "--models lsa1 --ordering random --noise_mode clean --p 0 --placement mixed --seeds 0 --steps 1"
-    out = ("--runs_dir", tmp_path / "cells", "--out", tmp_path / "table.csv")
+    out = ("--runs_dir", tmp_path / "runs", "--out", tmp_path / "table.csv")
     for name, words in (("analysis.losses", ("--run", run)), ("eval_noise", (*sweep.split(), *out))):
         home = tmp_path / name
         done = workshop.run(name, *words, JAX_COMPILATION_CACHE_DIR="", XDG_CACHE_HOME=str(home))

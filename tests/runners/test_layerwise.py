@@ -17,7 +17,7 @@ from icl_lab.runners.progress import NullLogger
 from icl_lab.store import layout
 from icl_lab.sweeps.collect import collect
 from icl_lab.sweeps.grid import Grid
-from icl_lab.sweeps.plan import cells, plan
+from icl_lab.sweeps.plan import plan, runs_of
 from tests.doors import Ran, Refused, ran, refused
 from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, Workshop, copied, results
 
@@ -189,12 +189,12 @@ def test_analyses_of_another_family_say_so(lsa_run: Path, lsa1_run: Path, refuse
 
 
 @pytest.mark.slow
-def test_a_sweep_has_cells_of_the_depth_curve_and_rows_with_their_losses(tmp_path: Path) -> None:
+def test_a_sweep_has_runs_of_the_depth_curve_and_rows_with_their_losses(tmp_path: Path) -> None:
     sizes = {"steps": 2, "dim": 3, "num_pairs": 6, "num_queries": 4, "batch_size": 8, "test_tasks": 8}
     softmax = sizes | {"eval_tasks": 8, "d_model": 8, "key_size": 8, "mlp_width": 8, "num_layers": 2}
     rows = plan([Grid(("lsa",), {}, (0,), {**sizes, "eval_tasks": 8}), Grid(("softmax",), {}, (0,), softmax)])
-    for cell in cells(rows):
-        assert run_pack([Run(tmp_path / cell.name, cell.config)], NullLogger()) == "done"
+    for run in runs_of(rows):
+        assert run_pack([Run(tmp_path / run.name, run.config)], NullLogger()) == "done"
     for row, layers in zip(collect(rows, tmp_path, tmp_path / "results.csv"), (50, 2), strict=True):
         found = read(tmp_path / row["exp"] / layout.SUMMARY)["layerwise"]
         last = found["mse"][layers - 1]

@@ -15,7 +15,7 @@ from icl_lab.scripts.reference_page import files
 from icl_lab.store import layout, rundir
 from icl_lab.sweeps.collect import collect
 from icl_lab.sweeps.grid import Grid
-from icl_lab.sweeps.plan import cells, plan
+from icl_lab.sweeps.plan import plan, runs_of
 from tests.doors import Refused, ran, refused
 from tests.runners.tiny import (
     EVERY_CHUNK,
@@ -146,10 +146,10 @@ def test_analyses_of_regression_refuse_sines(sine_run: Path, workshop: Workshop)
 
 
 @pytest.mark.slow
-def test_a_sweep_has_cells_of_sines_and_rows_with_their_losses(tmp_path: Path) -> None:
+def test_a_sweep_has_runs_of_sines_and_rows_with_their_losses(tmp_path: Path) -> None:
     sizes = {"d_model": 4, "mlp_width": 0, "batch_size": 8, "eval_tasks": 8, "test_tasks": 8}
     rows = plan([Grid(("sine", "sine_control"), {}, (0, 1), {"training.steps": 2, **sizes})])
-    runs = [Run(tmp_path / cell.name, cell.config) for cell in cells(rows)]
+    runs = [Run(tmp_path / planned.name, planned.config) for planned in runs_of(rows)]
     for pair in (runs[:2], runs[2:]):
         assert run_pack(pair, NullLogger(), width=2) == "done"
     for row in collect(rows, tmp_path, tmp_path / "results.csv"):

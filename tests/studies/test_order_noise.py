@@ -20,7 +20,7 @@ from icl_lab.studies.order_noise.table import NUMBERS, OPTIONAL, PROVENANCE, rea
 from icl_lab.studies.study import load
 from icl_lab.studies.template import with_digits_of_interval
 from icl_lab.sweeps.collect import row_values
-from icl_lab.sweeps.plan import cells, plan
+from icl_lab.sweeps.plan import plan, runs_of
 from tests.runners.tiny import ROOT
 
 REPORT = ROOT / "report"
@@ -62,7 +62,7 @@ def test_contrasts_have_names_of_their_own_that_begin_with_their_model() -> None
 
 def test_the_study_needs_no_training_twice() -> None:
     rows = plan(grids(SEEDS["full"]))
-    assert len(cells(rows)) == len(rows) == 675
+    assert len(runs_of(rows)) == len(rows) == 675
     assert {row.asked.name for row in rows} == set(MODELS)
 
 
@@ -95,7 +95,7 @@ def test_runs_of_claims_are_no_cells(tmp_path: Path, monkeypatch: pytest.MonkeyP
     claims = source[source["model"] == "twolayer"].assign(exp=lambda rows: rows["exp"] + "_with_snapshots")
     pd.concat([claims, source.sample(frac=1, random_state=0)]).to_csv(tmp_path / "sweep.csv", index=False)
     table.write(tmp_path / "sweep.csv", tmp_path, tmp_path, seeds=SEEDS["full"])
-    assert list(read_cells(tmp_path)["exp"]) == [row.cell.name for row in plan(grids(SEEDS["full"]))]
+    assert list(read_cells(tmp_path)["exp"]) == [row.run.name for row in plan(grids(SEEDS["full"]))]
 
 
 def test_the_page_is_made_from_the_committed_table() -> None:
@@ -144,7 +144,7 @@ def test_the_contrasts_are_those_of_the_committed_table(committed: pd.DataFrame)
 
 
 def test_all_that_was_planned_is_done_with_every_seed(committed: pd.DataFrame) -> None:
-    planned = {row.cell.name for row in plan(grids(SEEDS["full"]))}
+    planned = {row.run.name for row in plan(grids(SEEDS["full"]))}
     assert set(committed["exp"]) == planned
     assert set(committed["seed"]) == set(SEEDS["full"])
 

@@ -13,7 +13,7 @@ from icl_lab.store import rundir
 from icl_lab.store.readers import StoreError
 from icl_lab.sweeps import collect, differing
 from icl_lab.sweeps.grid import Grid
-from icl_lab.sweeps.plan import Row, plan
+from icl_lab.sweeps.plan import Point, plan
 from icl_lab.sweeps.plan_file import check_plan, read_plan, write_plan
 from icl_lab.sweeps.table import RowPolicy
 
@@ -30,16 +30,16 @@ FIELDS: dict[str, tuple[str, Any, list[str]]] = {
 }
 
 
-def rows(model: str, **settings: Any) -> list[Row]:
+def rows(model: str, **settings: Any) -> list[Point]:
     return plan([Grid((model,), seeds=(0,), settings=settings)])
 
 
-def begun(planned: list[Row], folder: Path, out: Path) -> None:
+def begun(planned: list[Point], folder: Path, out: Path) -> None:
     """What a sweep does before it trains, and its runs as they begin."""
     together = check_plan(folder, out, planned, append=True)
     collect.start(planned, folder, out, RowPolicy(append=True))
     for row in planned:
-        rundir.begin(folder / row.cell.name, row.cell.config)
+        rundir.begin(folder / row.run.name, row.run.config)
     write_plan(folder, out, together)
 
 

@@ -1,4 +1,4 @@
-"""A sweep whose cells were begun in packs of another width goes on from their step, or refuses to; none is cleared."""
+"""A sweep whose runs were begun in packs of another width goes on from their step, or refuses to; none is cleared."""
 
 from pathlib import Path
 
@@ -24,22 +24,22 @@ def stopped(workshop: Workshop, tmp_path_factory: pytest.TempPathFactory) -> Pat
     return at
 
 
-def cells(at: Paths) -> list[Path]:
+def runs(at: Paths) -> list[Path]:
     return sorted({at.runs / row["exp"] for row in at.rows()})
 
 
 @pytest.mark.slow
-def test_cells_go_on_from_their_step_and_the_table_says_so(
+def test_runs_go_on_from_their_step_and_the_table_says_so(
     stopped: Paths, swept: Paths, workshop: Workshop, tmp_path: Path
 ) -> None:
     at = copied_sweep(stopped, tmp_path)
-    for run in cells(at):
+    for run in runs(at):
         rundir.update_meta(run, mark="it was not begun again")
     done = sweep(workshop, at, *SEEDS, "--executor", "serial")
     assert done.returncode == 0, done.stderr
     assert "4 of 4 finished runs were resumed elsewhere" in done.stdout
     change = {"step": 30, "what": "pack_width", "was": 2, "is": 1}
-    for meta in map(rundir.read_meta, cells(at)):
+    for meta in map(rundir.read_meta, runs(at)):
         assert (meta["resumed_elsewhere"], meta["mark"]) == ([change], "it was not begun again")
     for row, expected in zip(at.rows(), swept.rows(), strict=True):
         assert list(row)[-2:] == ["runs_dir", "bitwise"]
@@ -48,17 +48,17 @@ def test_cells_go_on_from_their_step_and_the_table_says_so(
             np.testing.assert_allclose(float(row[name]), float(expected[name]), rtol=1e-5, atol=1e-5)
 
 
-def test_if_that_is_refused_the_cells_have_failed_and_stay_as_they_are(
+def test_if_that_is_refused_the_runs_have_failed_and_stay_as_they_are(
     stopped: Paths, workshop: Workshop, tmp_path: Path
 ) -> None:
     at = copied_sweep(stopped, tmp_path)
-    before = {run: snapshot(run) for run in cells(at)}
+    before = {run: snapshot(run) for run in runs(at)}
     done = sweep(workshop, at, *SEEDS, "--executor", "process", "--strict_resume")
     assert done.returncode == 1
-    for run in cells(at):
+    for run in runs(at):
         reason = f"{run} was begun with pack_width 2, not 1; --overwrite retrains it"
         assert f"error: failed: {run}: {reason}" in done.stderr.splitlines()
     assert "Traceback" not in done.stderr
-    assert {run: snapshot(run) for run in cells(at)} == before
-    assert [checkpoint.steps(run)[-1] for run in cells(at)] == [30] * 4
+    assert {run: snapshot(run) for run in runs(at)} == before
+    assert [checkpoint.steps(run)[-1] for run in runs(at)] == [30] * 4
     assert {(row["status"], row["bitwise"]) for row in at.rows()} == {("failed", "")}

@@ -10,7 +10,7 @@ from icl_lab.families.diversity.outputs import HEADLINE
 from icl_lab.store import layout, rundir
 from icl_lab.sweeps.collect import row_values
 from icl_lab.sweeps.grid import Grid
-from icl_lab.sweeps.plan import Cell, cells, packs, plan
+from icl_lab.sweeps.plan import PlannedRun, packs, plan, runs_of
 from tests.doors import Ran, Refused
 from tests.runners.tiny import Workshop
 from tests.sweeps.tiny_sweep import Paths, sweep_paths
@@ -43,8 +43,8 @@ def pools(workshop: Workshop, tmp_path_factory: pytest.TempPathFactory) -> Paths
     return at
 
 
-def planned(*models: str, seeds: Sequence[int] = (0,), **axes: Sequence[object]) -> list[Cell]:
-    return cells(plan([Grid(models or ("tiny",), axes, tuple(seeds), SETTINGS)]))
+def planned(*models: str, seeds: Sequence[int] = (0,), **axes: Sequence[object]) -> list[PlannedRun]:
+    return runs_of(plan([Grid(models or ("tiny",), axes, tuple(seeds), SETTINGS)]))
 
 
 def test_every_planned_point_has_its_row(pools: Paths) -> None:
@@ -65,7 +65,7 @@ def test_every_planned_point_has_its_row(pools: Paths) -> None:
         assert f"_M{row['num_tasks'].removesuffix('.0')}_" in row["exp"]
 
 
-def test_a_rows_numbers_are_its_cells(pools: Paths) -> None:
+def test_a_rows_numbers_are_its_runs(pools: Paths) -> None:
     for row in pools.rows():
         headline = rundir.read_json(pools.runs / row["exp"] / layout.SUMMARY)["headline"]
         assert row["verdict"] == headline["verdict"]
@@ -78,7 +78,7 @@ def test_a_rows_numbers_are_its_cells(pools: Paths) -> None:
     assert len(set(losses)) == len(losses)
 
 
-def test_cells_of_one_seed_are_looked_at_with_the_same_latent_sequences(pools: Paths) -> None:
+def test_runs_of_one_seed_are_looked_at_with_the_same_latent_sequences(pools: Paths) -> None:
     """Whatever M is: so their losses out of distribution, and ridge's, are paired."""
     for seed in "01":
         rows = [row for row in pools.rows() if row["seed"] == seed]
@@ -115,7 +115,7 @@ def test_pools_seeds_and_step_sizes_train_together() -> None:
     """They are values of one program; what changes the program, or the law, starts another pack."""
     pools = planned(num_tasks=[1, 4, 256, INFINITY])
     (pack,) = packs(pools, 4)
-    assert (pack.cells, pack.trainings) == (tuple(pools), 4)
+    assert (pack.runs, pack.trainings) == (tuple(pools), 4)
     mixed = packs(planned(num_tasks=[4, INFINITY], lr=[1e-3, 1e-2], seeds=(0, 1)), 4)
     assert [pack.trainings for pack in mixed] == [4, 4]
     for axis, values in {
@@ -141,10 +141,10 @@ def test_an_earlier_word_for_a_schedule_plans_the_same(ran: Ran) -> None:
     assert "_triangle_steps" in today.out
 
 
-def test_cells_have_names_that_tell_them_apart() -> None:
+def test_runs_have_names_that_tell_them_apart() -> None:
     names = [
-        cell.name
-        for cell in planned(num_tasks=[4, INFINITY], schedule=["linear_up_down", "constant"], dim=[4, 8], seeds=(0, 1))
+        run.name
+        for run in planned(num_tasks=[4, INFINITY], schedule=["linear_up_down", "constant"], dim=[4, 8], seeds=(0, 1))
     ]
     assert len(set(names)) == 16
     words = {name.rpartition("-")[0] for name in names}

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from icl_lab.store import layout, rundir
-from icl_lab.sweeps.plan import cells, shard
+from icl_lab.sweeps.plan import runs_of, shard
 from icl_lab.sweeps.plan_file import find_plan, read_plan
 from tests.doors import Ran, snapshot
 from tests.plots.sweep import FIRST
@@ -22,7 +22,7 @@ NOISY = "--noise_mode label_noise --noise_p 0.5 --noise_sigma 0.5 --train_noise_
 def test_every_planned_point_has_its_row(swept: Paths) -> None:
     rows = swept.rows()
     assert list(rows[0])[: len(FIRST) + 1] == [*FIRST, "status"]
-    assert [row["exp"] for row in rows] == [row.cell.name for row in tiny_plan()]
+    assert [row["exp"] for row in rows] == [row.run.name for row in tiny_plan()]
     assert {row["status"] for row in rows} == {"done"}
     settings = [(row["noise_mode"], row["p"], row["sigma"], row["seed"]) for row in rows]
     clean = [("clean", "0.0", "0.0", seed) for _ in ("0.0", "0.5") for seed in "01"]  # in force, whatever was asked
@@ -31,7 +31,7 @@ def test_every_planned_point_has_its_row(swept: Paths) -> None:
     assert sorted(path.name for path in swept.runs.iterdir() if path.is_dir()) == sorted({row["exp"] for row in rows})
 
 
-def test_a_rows_numbers_are_its_cells(swept: Paths) -> None:
+def test_a_rows_numbers_are_its_runs(swept: Paths) -> None:
     for row in swept.rows():
         summary = rundir.read_json(swept.runs / row["exp"] / layout.SUMMARY)
         separation = rundir.read_json(swept.runs / row["exp"] / layout.ATTENTION_STATS)
@@ -52,7 +52,7 @@ def test_a_rows_numbers_are_its_cells(swept: Paths) -> None:
     assert any(row["auroc"] and row["loo_gd_auroc"] for row in swept.rows())
 
 
-def test_synonyms_share_a_cell_and_what_differs_in_evaluation_alone_a_training(swept: Paths) -> None:
+def test_synonyms_share_a_run_and_what_differs_in_evaluation_alone_a_training(swept: Paths) -> None:
     by_seed = {seed: {row["exp"] for row in swept.rows() if row["seed"] == seed} for seed in "01"}
     for names in by_seed.values():
         assert len(names) == 2
@@ -61,20 +61,18 @@ def test_synonyms_share_a_cell_and_what_differs_in_evaluation_alone_a_training(s
         assert len(seconds) == 1  # two trainings of one config take a different time, to the digits of a clock
 
 
-def test_a_cell_is_the_run_that_the_runner_makes_of_its_config(
-    swept: Paths, workshop: Workshop, tmp_path: Path
-) -> None:
+def test_a_run_is_the_run_that_the_runner_makes_of_its_config(swept: Paths, workshop: Workshop, tmp_path: Path) -> None:
     """Every file that both leave, to the byte."""
     words = [*SIZES, *NOISY, "--train_noise_sigma", "0", "--difficulty", "gd_error", "--seed", "1"]
     done = workshop.run(LSA1, *words, "--out", tmp_path / "alone", NPROC="1")
     assert done.returncode == 0, done.stderr
-    alone, cell = results(tmp_path / "alone"), results(next(swept.runs.glob("*label_noise*seed1*")))
-    assert alone.keys() <= cell.keys()
+    alone, run = results(tmp_path / "alone"), results(next(swept.runs.glob("*label_noise*seed1*")))
+    assert alone.keys() <= run.keys()
     assert {layout.PARAMS, layout.METRICS, layout.SUMMARY, layout.ALIGNMENT, layout.OOD} <= alone.keys()
-    assert [name for name in alone if alone[name] != cell[name]] == []
+    assert [name for name in alone if alone[name] != run[name]] == []
 
 
-def test_in_processes_of_their_own_cells_have_the_same_bytes(swept: Paths, workshop: Workshop, tmp_path: Path) -> None:
+def test_in_processes_of_their_own_runs_have_the_same_bytes(swept: Paths, workshop: Workshop, tmp_path: Path) -> None:
     at = sweep_paths(tmp_path)
     done = sweep(workshop, at, *SEEDS, "--executor", "process")
     assert done.returncode == 0, done.stderr
@@ -85,7 +83,7 @@ def test_in_processes_of_their_own_cells_have_the_same_bytes(swept: Paths, works
 
 
 @pytest.mark.slow
-def test_in_packs_cells_have_the_same_numbers(swept: Paths, workshop: Workshop, tmp_path: Path) -> None:
+def test_in_packs_runs_have_the_same_numbers(swept: Paths, workshop: Workshop, tmp_path: Path) -> None:
     at = sweep_paths(tmp_path)
     done = sweep(workshop, at, *SEEDS, "--executor", "packed", "--width", 4)
     assert done.returncode == 0, done.stderr
@@ -137,12 +135,12 @@ def test_overwrite_trains_anew(swept: Paths, workshop: Workshop, tmp_path: Path)
 
 @pytest.mark.slow
 def test_shards_do_a_sweep_in_parts(swept: Paths, workshop: Workshop, tmp_path: Path) -> None:
-    at, chosen = sweep_paths(tmp_path), cells(tiny_plan())
+    at, chosen = sweep_paths(tmp_path), runs_of(tiny_plan())
     for index in (1, 2):
         done = sweep(workshop, at, *SEEDS, "--executor", "serial", "--shard", f"{index}/2")
         assert done.returncode == 0, done.stderr
         finished = {name.partition("/")[0] for name in at.written()}
-        assert finished == {cell.name for part in range(1, index + 1) for cell in shard(chosen, part, 2)}
+        assert finished == {run.name for part in range(1, index + 1) for run in shard(chosen, part, 2)}
         statuses = {row["exp"]: row["status"] for row in at.rows()}
         assert {name for name, status in statuses.items() if status == "done"} == finished
         assert set(statuses.values()) <= {"done", "planned"}
@@ -160,8 +158,8 @@ def test_a_dry_run_says_what_is_left_and_does_nothing(swept: Paths, tmp_path: Pa
     *each, counts, work, places = done.out.splitlines()
     assert sorted(line.split()[0] for line in each) == ["done", "done", "done", "planned"]
     assert f"planned    {lost}" in each
-    assert counts == "8 rows of 4 cells: 3 done, 1 planned"
-    assert work.startswith("1 cells to do: 1 trainings in 1 packs of at most 8, executor packed; about 0 min")
+    assert counts == "8 rows of 4 runs: 3 done, 1 planned"
+    assert work.startswith("1 runs to do: 1 trainings in 1 packs of at most 8, executor packed; about 0 min")
     assert places.startswith("7 of 8 places in packs are empty and take a training's time")
     assert places.endswith("with --width 1 there are fewer or none")
 
@@ -169,24 +167,24 @@ def test_a_dry_run_says_what_is_left_and_does_nothing(swept: Paths, tmp_path: Pa
 def test_a_dry_run_of_what_is_not_there_makes_nothing(tmp_path: Path, ran: Ran) -> None:
     done = ran("studies.run", "order_noise", "--dry-run")
     assert done.status == 0
-    assert done.out.splitlines()[-1].startswith("270 cells to do: ")
+    assert done.out.splitlines()[-1].startswith("270 runs to do: ")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_status_and_collect_read_what_is_there(swept: Paths, tmp_path: Path, ran: Ran) -> None:
     at = copied(swept, tmp_path)
-    assert ran("sweeps.status", "--runs_dir", at.runs).out == "4 cells: 4 done\n"
+    assert ran("sweeps.status", "--runs_dir", at.runs).out == "4 runs: 4 done\n"
     at.out.unlink()
     assert ran("sweeps.collect", *at.flags()).out.endswith("8 of 8 planned rows are done\n")
     assert at.table() == swept.table()
-    broken, lost, *_ = (at.runs / cell.name for cell in cells(tiny_plan()))
+    broken, lost, *_ = (at.runs / run.name for run in runs_of(tiny_plan()))
     rundir.update_meta(broken, status="failed", error="Traceback\n  line 3\nValueError: so\x1b[31m it is\n")
     shutil.rmtree(lost)
     lost.write_text("not a folder")
     said = ran("sweeps.status", "--runs_dir", at.runs).out.splitlines()
     assert f"failed: {broken}: ValueError: so\\x1b[31m it is" in said
     assert f"failed: {lost}: {lost} is a file, not a run directory" in said
-    assert said[-1] == "4 cells: 2 done, 2 failed"
+    assert said[-1] == "4 runs: 2 done, 2 failed"
     ran("sweeps.collect", *at.flags())
     by_name = {row["exp"]: row for row in at.rows()}
     assert by_name[broken.name]["status"] == by_name[lost.name]["status"] == "failed"
@@ -197,7 +195,7 @@ def test_the_plan_is_kept_with_the_sweep(swept: Paths) -> None:
     assert read_plan(find_plan(swept.runs, swept.out)) == tiny_plan()
 
 
-def test_skipped_cells_of_other_sources_are_counted_in_one_line(
+def test_skipped_runs_of_other_sources_are_counted_in_one_line(
     swept: Paths, workshop: Workshop, tmp_path: Path
 ) -> None:
     at = copied(swept, tmp_path)
@@ -207,9 +205,9 @@ def test_skipped_cells_of_other_sources_are_counted_in_one_line(
         rundir.update_meta(run, end=f"2026-11-0{day}T10:00:00+00:00")
     done = sweep(workshop, at, "--seeds", "0,1", "--executor", "serial")
     assert done.returncode == 0, done.stderr
-    cells = len(others) + 1
+    runs = len(others) + 1
     span = "2026-11-01 to 2026-11-03"
-    earlier = f"{cells} of {cells} runs finished earlier ({span}) and were not trained again; --overwrite retrains them"
-    line = f"src/train.py has changed since 1 of {cells} finished runs began; --overwrite retrains them"
+    earlier = f"{runs} of {runs} runs finished earlier ({span}) and were not trained again; --overwrite retrains them"
+    line = f"src/train.py has changed since 1 of {runs} finished runs began; --overwrite retrains them"
     assert done.stdout.splitlines()[2:] == [earlier, line]  # after what is planned and what is done
     assert at.table() == swept.table()

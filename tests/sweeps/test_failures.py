@@ -1,4 +1,4 @@
-"""An error, a divergence or a death is that cell's alone: the others are done, and a failed cell is tried again."""
+"""An error, a divergence or a death is that run's alone: the others are done, and a failed run is tried again."""
 
 import re
 from pathlib import Path
@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 from icl_lab.store import rundir
-from icl_lab.sweeps.plan import cells
-from icl_lab.sweeps.progress import Progress
+from icl_lab.sweeps.plan import runs_of
+from icl_lab.sweeps.training import Progress
 from tests.runners.tiny import INTERRUPTED, Workshop
 from tests.sweeps.tiny_sweep import SIZES, Paths, sweep, sweep_paths, tiny_plan
 from tests.trust.test_disks import mounted, remount
 
 FAILING = str(Path(__file__).parent / "failing")
 SEEDS = ["--seeds", "0,1"]
-NAMES = [cell.name for cell in cells(tiny_plan())]
+NAMES = [run.name for run in runs_of(tiny_plan())]
 NOISY_1 = next(name for name in NAMES if "label_noise" in name and "seed1" in name)
 
 
@@ -35,14 +35,14 @@ def tried_again(workshop: Workshop, at: Paths, swept: Paths | None, *words: obje
 
 @pytest.mark.slow
 @pytest.mark.parametrize("executor", ["packed", "process"])
-def test_an_error_at_the_end_of_one_cell_leaves_the_others_done(
+def test_an_error_at_the_end_of_one_run_leaves_the_others_done(
     executor: str, swept: Paths, workshop: Workshop, tmp_path: Path
 ) -> None:
     at, fail = sweep_paths(tmp_path), {"FAIL": f"*/{NOISY_1}/analysis/ood.csv", "PYTHONPATH": FAILING}
     done = sweep(workshop, at, *SEEDS, "--executor", executor, **fail)
     assert done.returncode == 1
     assert f"error: failed: {at.runs / NOISY_1}: RuntimeError: the sky has fallen" in done.stderr
-    assert "the same command without --overwrite tries the failed cells again" in done.stderr
+    assert "the same command without --overwrite tries the failed runs again" in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout.endswith(": 7 of 8 planned rows are done\n")
     assert {name for name, status in statuses(at).items() if status == "failed"} == {NOISY_1}
@@ -55,7 +55,7 @@ def test_an_error_at_the_end_of_one_cell_leaves_the_others_done(
 
 
 @pytest.mark.slow
-def test_a_place_that_is_taken_is_a_failed_cell(swept: Paths, workshop: Workshop, tmp_path: Path) -> None:
+def test_a_place_that_is_taken_is_a_failed_run(swept: Paths, workshop: Workshop, tmp_path: Path) -> None:
     at = sweep_paths(tmp_path)
     at.runs.mkdir()
     (at.runs / NOISY_1).write_text("not a folder")
@@ -69,7 +69,7 @@ def test_a_place_that_is_taken_is_a_failed_cell(swept: Paths, workshop: Workshop
 
 
 @pytest.mark.slow
-def test_a_directory_that_cannot_be_written_is_a_failed_cell(swept: Paths, workshop: Workshop, tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_written_is_a_failed_run(swept: Paths, workshop: Workshop, tmp_path: Path) -> None:
     at = sweep_paths(tmp_path)
     at.runs.mkdir()
     with mounted(at.runs / NOISY_1, "size=4m,ro"):
@@ -97,7 +97,7 @@ def test_a_process_that_dies_takes_its_pack_and_no_more(swept: Paths, workshop: 
 
 
 @pytest.mark.slow
-def test_a_cell_that_diverges_is_not_tried_again_and_the_others_are_done(workshop: Workshop, tmp_path: Path) -> None:
+def test_a_run_that_diverges_is_not_tried_again_and_the_others_are_done(workshop: Workshop, tmp_path: Path) -> None:
     at = sweep_paths(tmp_path)
     noise = "--models lsa1 --noise_mode label_noise --p 0.5 --sigma 0.5,1e30 --placement mixed".split()
     words = ["--seeds", 0, "--executor", "packed", "--config.grad_clip=0"]

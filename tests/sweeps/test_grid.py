@@ -1,4 +1,4 @@
-"""What a grid means: points, synonyms, and the ids that tell cells apart."""
+"""What a grid means: points, synonyms, and the ids that tell runs apart."""
 
 import math
 import re
@@ -16,7 +16,7 @@ from icl_lab.src.checks import ConfigError, UsageError
 from icl_lab.src.config import DIFFICULTIES, PLACEMENTS, ContextConfig
 from icl_lab.src.registries import NOISE_MODES, ORDERINGS
 from icl_lab.sweeps.grid import Grid, canonical, check_number
-from icl_lab.sweeps.plan import cell_of, plan
+from icl_lab.sweeps.plan import plan, planned_run
 
 CONTEXTS = st.builds(
     ContextConfig,
@@ -73,22 +73,22 @@ def test_ids_are_equal_for_synonyms_and_for_nothing_else(
     train: ContextConfig, evaluation: ContextConfig, base: ContextConfig
 ) -> None:
     config = RegressionConfig(train=train, eval=evaluation, base=base)
-    cell = cell_of(canonical(config))
-    assert cell == cell_of(canonical(replace(config, base=ContextConfig(), preset="paper")))
+    run = planned_run(canonical(config))
+    assert run == planned_run(canonical(replace(config, base=ContextConfig(), preset="paper")))
     alike = canonical_context(train) == canonical_context(evaluation)
-    swapped = cell_of(canonical(replace(config, train=evaluation, eval=train)))
-    assert (swapped.name == cell.name) == alike
+    swapped = planned_run(canonical(replace(config, train=evaluation, eval=train)))
+    assert (swapped.name == run.name) == alike
     for changed in (replace(config, data_seed=1), replace(config, init_seed=1), replace(config, eval_tasks=7)):
-        assert cell_of(canonical(changed)).name != cell.name
+        assert planned_run(canonical(changed)).name != run.name
 
 
-def test_a_cells_name_is_a_plain_file_name_that_ends_with_its_id() -> None:
+def test_a_runs_name_is_a_plain_file_name_that_ends_with_its_id() -> None:
     config = canonical(
         RegressionConfig(eval=ContextConfig("easy2hard", "residual", "label_noise", 0.25, 0.5, "noisy_first"))
     )
-    cell = cell_of(config)
+    run = planned_run(config)
     words = "lsa1_easy2hard_label_noise_p0.25_s0.5_noisy_first_trained_random_seed0"
-    assert cell.name == f"{words}-{config_id(config)[:8]}"
+    assert run.name == f"{words}-{config_id(config)[:8]}"
 
 
 def test_the_fields_that_only_name_a_config_are_not_in_its_id() -> None:

@@ -10,7 +10,8 @@ import pytest
 from icl_lab.lab.executors.pace import Pace
 from icl_lab.lab.executors.signals import Signals
 from icl_lab.sweeps import command
-from icl_lab.sweeps.plan import cells
+from icl_lab.sweeps.execution import Execution
+from icl_lab.sweeps.plan import runs_of
 from icl_lab.sweeps.training import PackResult
 from tests.sweeps.tiny_sweep import tiny_plan
 
@@ -30,6 +31,6 @@ def test_a_table_that_takes_long_is_written_rarely(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(command, "Pace", partial(Pace, clock=lambda: now[0]))
     monkeypatch.setattr(command, "_results", results)
     monkeypatch.setattr(command, "_write", write)
-    how = command.Execution(tmp_path, tmp_path / "table.csv", "serial", 1, (1, 1), False, False, quiet=True)
-    assert command._train(rows, cells(rows), how, Signals()) == ([], {})
+    how = Execution(tmp_path, tmp_path / "table.csv", "serial", 1, (1, 1), False, False, quiet=True)
+    assert command._train(rows, runs_of(rows), how, Signals()) == ([], {})
     assert written == [10, 32, 54]  # of fifty packs, a second each

@@ -18,9 +18,8 @@ from icl_lab.src.config import NOISE_MODES, ORDERINGS, PLACEMENTS
 from icl_lab.store.atomic import write_json
 from icl_lab.store.readers import StoreError, read_json
 from icl_lab.studies.order_noise.runs import QUESTIONS, SEEDS, grids
-from icl_lab.sweeps import cost
 from icl_lab.sweeps.grid import Grid, canonical
-from icl_lab.sweeps.plan import Cell, cells, no_garbage_collection, packs, plan, shard
+from icl_lab.sweeps.plan import PlannedRun, no_garbage_collection, packs, plan, runs_of, seconds_of, shard
 from icl_lab.sweeps.plan_file import check_plan, find_plan, plan_file, read_plan, read_plans, write_plan
 from tests.sweeps.tiny_sweep import tiny_plan
 
@@ -57,21 +56,21 @@ def test_garbage_is_collected_again_after_planning_and_only_if_it_was_before() -
 
 
 @given(GRIDS)
-def test_every_point_has_a_row_and_what_means_the_same_has_one_cell(grid: Grid) -> None:
+def test_every_point_has_a_row_and_what_means_the_same_has_one_run(grid: Grid) -> None:
     rows = plan([grid])
     assert [row.asked for row in rows] == list(dict.fromkeys(grid.points()))
-    assert all(row.cell.config == canonical(row.asked) for row in rows)
-    found = cells(rows)
-    assert len({cell.name for cell in found}) == len({cell.config for cell in found}) == len(found)
-    assert len({config_id(cell.config) for cell in found}) == len(found)
-    for cell in found:
-        assert re.fullmatch(r"[\w.-]+", cell.name)
-        assert cell.name.endswith(f"-{config_id(cell.config)[:8]}")
+    assert all(row.run.config == canonical(row.asked) for row in rows)
+    found = runs_of(rows)
+    assert len({run.name for run in found}) == len({run.config for run in found}) == len(found)
+    assert len({config_id(run.config) for run in found}) == len(found)
+    for run in found:
+        assert re.fullmatch(r"[\w.-]+", run.name)
+        assert run.name.endswith(f"-{config_id(run.config)[:8]}")
 
 
 @pytest.mark.slow
 @given(GRIDS, st.integers(0, 99))
-def test_a_cell_does_not_depend_on_what_is_planned_beside_it(grid: Grid, seed: int) -> None:
+def test_a_run_does_not_depend_on_what_is_planned_beside_it(grid: Grid, seed: int) -> None:
     def shuffled(values: object) -> list[object]:
         return random.Random(seed).sample(list(values), len(values))
 
@@ -82,14 +81,14 @@ def test_a_cell_does_not_depend_on_what_is_planned_beside_it(grid: Grid, seed: i
 
 
 @given(GRIDS, st.integers(1, 9))
-def test_packs_hold_every_cell_once_respect_the_width_and_have_one_shape(grid: Grid, width: int) -> None:
-    chosen = cells(plan([grid]))
+def test_packs_hold_every_run_once_respect_the_width_and_have_one_shape(grid: Grid, width: int) -> None:
+    chosen = runs_of(plan([grid]))
     parts = packs(chosen, width)
-    assert Counter(cell for pack in parts for cell in pack.cells) == Counter(chosen)
+    assert Counter(run for pack in parts for run in pack.runs) == Counter(chosen)
     for pack in parts:
         assert 1 <= pack.trainings <= width
-        assert len({static_shape(cell.config) for cell in pack.cells}) == 1
-    trained = [part for pack in parts for part in {training_part(cell.config) for cell in pack.cells}]
+        assert len({static_shape(run.config) for run in pack.runs}) == 1
+    trained = [part for pack in parts for part in {training_part(run.config) for run in pack.runs}]
     assert len(trained) == len(set(trained))  # in one pack each, so done once
     shapes = Counter(static_shape(part) for part in trained)
     assert len(parts) == sum(-(-number // width) for number in shapes.values())  # and no more packs than needed
@@ -97,19 +96,19 @@ def test_packs_hold_every_cell_once_respect_the_width_and_have_one_shape(grid: G
 
 @given(GRIDS, st.integers(1, 5))
 def test_shards_are_disjoint_and_together_complete(grid: Grid, count: int) -> None:
-    chosen = cells(plan([grid]))
+    chosen = runs_of(plan([grid]))
     parts = [shard(chosen, index, count) for index in range(1, count + 1)]
-    assert Counter(cell for part in parts for cell in part) == Counter(chosen)
+    assert Counter(run for part in parts for run in part) == Counter(chosen)
     trained = [training for part in parts for training in _trainings(part)]
     assert len(trained) == len(set(trained))
 
 
-def _trainings(chosen: list[Cell]) -> set[object]:
-    return {training_part(cell.config) for cell in chosen}
+def _trainings(chosen: list[PlannedRun]) -> set[object]:
+    return {training_part(run.config) for run in chosen}
 
 
 def test_many_trainings_are_spread_over_shards() -> None:
-    chosen = cells(plan([Grid(seeds=range(400))]))
+    chosen = runs_of(plan([Grid(seeds=range(400))]))
     sizes = [len(shard(chosen, index, 4)) for index in range(1, 5)]
     assert all(abs(size - 100) < 5 * (400 * 3 / 16) ** 0.5 for size in sizes)  # five standard deviations
 
@@ -120,7 +119,7 @@ def test_a_plan_that_has_every_row_by_itself_is_read_too(tmp_path: Path) -> None
     write_plan(tmp_path, OUT, rows)
     path = plan_file(tmp_path, OUT)
     assert [len(entry["seeds"]) for entry in read_json(path)["rows"]] == [3, 3]
-    each = [{"asked": to_dict(row.asked), "cell": to_dict(row.cell.config)} for row in rows]
+    each = [{"asked": to_dict(row.asked), "cell": to_dict(row.run.config)} for row in rows]
     write_json(path, read_json(path) | {"rows": each})
     assert read_plan(path) == rows
 
@@ -144,11 +143,11 @@ def test_a_plan_is_read_as_it_was_written(grid: Grid) -> None:
         (lambda found: found | {"rows": "all"}, "is not the plan of a sweep"),
         (lambda found: {"results_version": found["results_version"]}, "is not the plan of a sweep"),
         (
-            lambda found: found | {"rows": [{"asked": {}, "cell": {"steps": 3}}]},
+            lambda found: found | {"rows": [found["rows"][0] | {"run": found["rows"][0]["run"] | {"steps": 3}}]},
             "has a config that cannot be used: unknown config fields: steps",
         ),
         (
-            lambda found: found | {"rows": [{"asked": {}, "cell": {"schema_version": 99}}]},
+            lambda found: found | {"rows": [found["rows"][0] | {"run": {"schema_version": 99}}]},
             "has a config that cannot be used: unknown schema_version 99",
         ),
     ],
@@ -196,29 +195,29 @@ def test_a_file_that_is_no_plan_is_not_replaced_and_one_that_is_needs_no_record(
     assert set(check_plan(tmp_path, OUT, tiny_plan((2,)), append=True)) == set(tiny_plan((0, 1, 2)))
 
 
-def test_the_tiny_sweep_is_eight_points_four_cells_two_trainings() -> None:
+def test_the_tiny_sweep_is_eight_points_four_runs_two_trainings() -> None:
     rows = tiny_plan()
-    chosen = cells(rows)
+    chosen = runs_of(rows)
     assert (len(rows), len(chosen), len(_trainings(chosen))) == (8, 4, 2)
     assert [len(packs(chosen, width)) for width in (1, 2, 8)] == [2, 1, 1]
 
 
 def test_the_study_plans_each_question_and_shares_what_they_share() -> None:
     rows = plan(grids((0,), ("lsa1",)))
-    found = cells(rows)
+    found = runs_of(rows)
     asked = [point for grid in grids((0,), ("lsa1",)) for point in grid.points()]
     assert len(found) <= len(rows) < len(asked)
     for question, asked_by in QUESTIONS.items():
         own = plan(Grid(("lsa1",), axes, (0,), settings) for axes, settings in asked_by)
-        assert {row.cell for row in own} <= set(found), question
-    trainings = {training_part(cell.config) for cell in found}
+        assert {row.run for row in own} <= set(found), question
+    trainings = {training_part(run.config) for run in found}
     assert len(trainings) < len(found)
-    assert 5 * len(found) == len(cells(plan(grids(SEEDS["full"], ("lsa1",)))))
+    assert 5 * len(found) == len(runs_of(plan(grids(SEEDS["full"], ("lsa1",)))))
 
 
 def test_time_grows_with_the_work_and_shrinks_with_the_cores() -> None:
-    few, many = ([*packs(cells(plan([Grid(seeds=range(number))])), 1)] for number in (2, 20))
-    assert cost.seconds([], 1, 4) == 0
-    assert cost.seconds(many, 8, 1) > 4 * cost.seconds(many, 1, 1)  # eight places for each training
-    assert 0 < cost.seconds(few, 1, 1) < cost.seconds(many, 1, 1)
-    assert cost.seconds(many, 1, 4) < cost.seconds(many, 1, 1) < 4.001 * cost.seconds(many, 1, 4)
+    few, many = ([*packs(runs_of(plan([Grid(seeds=range(number))])), 1)] for number in (2, 20))
+    assert seconds_of([], 1, 4) == 0
+    assert seconds_of(many, 8, 1) > 4 * seconds_of(many, 1, 1)  # eight places for each training
+    assert 0 < seconds_of(few, 1, 1) < seconds_of(many, 1, 1)
+    assert seconds_of(many, 1, 4) < seconds_of(many, 1, 1) < 4.001 * seconds_of(many, 1, 4)

@@ -139,7 +139,7 @@ def test_a_shard_runs_once_and_keeps_out_the_whole(tmp_path: Path, refused: Refu
             assert "runs is in use" in refused("eval_noise", "--runs_dir", "runs", "--out", "results.csv", *words)
 
 
-def test_a_cell_in_use_is_not_cleared_nor_any_other(swept: Paths, tmp_path: Path, refused: Refused) -> None:
+def test_a_run_in_use_is_not_cleared_nor_any_other(swept: Paths, tmp_path: Path, refused: Refused) -> None:
     at = copied(swept, tmp_path)
     last = max(path for path in at.runs.iterdir() if path.is_dir())
     with locked(last):

@@ -28,16 +28,16 @@ SETTINGS = ("exp", "model", "p", "seed", "results_version", table.FOLDER)
 
 
 def rows(names: str, folder: str = "runs", status: str = "done") -> list[dict[str, Any]]:
-    """A row for each letter, with a number where it is done; capitals are synonyms: other settings, the same cell."""
+    """A row for each letter, with a number where it is done; capitals are synonyms: other settings, the same run."""
     return [
         {
-            "exp": f"cell-{name.lower()}",
+            "exp": f"run-{name.lower()}",
             "model": "lsa1",
             "p": 0.5 if name.isupper() else 0.25,
             "seed": ord(name.lower()),
             "status": status,
             "test_mse": ord(name) / 7 if status == "done" else None,
-            "note": 'a "quoted", cell',
+            "note": 'a "quoted", run',
             "results_version": 4,
             table.FOLDER: folder,
         }
@@ -68,11 +68,11 @@ def test_a_plan_that_holds_the_old_one_extends_it(tmp_path: Path) -> None:
     "other", [rows("a"), rows("cd"), rows("ab", folder="elsewhere"), [row | {"p": 0.5} for row in rows("ab")]]
 )
 def test_rows_that_are_not_planned_are_refused_kept_or_let_go_of(other: list[dict[str, Any]], tmp_path: Path) -> None:
-    """Another grid, another folder with cells of the same names, the same cells asked for in other words."""
+    """Another grid, another folder with runs of the same names, the same runs asked for in other words."""
     out = tmp_path / "t.csv"
     put(out, rows("ab"))
     before = out.read_bytes()
-    with pytest.raises(StoreError, match=r"that this sweep does not plan, such as cell-\w; --append keeps them, --rep"):
+    with pytest.raises(StoreError, match=r"that this sweep does not plan, such as run-\w; --append keeps them, --rep"):
         put(out, other)
     assert out.read_bytes() == before
     put(out, other, RowPolicy(replace=True))
@@ -89,7 +89,7 @@ def test_appended_rows_leave_all_others_untouched(tmp_path_factory: pytest.TempP
         own = rows(sorted(set(names)), folder)
         before = lines(out)
         put(out, own, RowPolicy(append=True))
-        held |= {(folder, name): f"cell-{name.lower()},lsa1,{0.5 if name.isupper() else 0.25}," for name in names}
+        held |= {(folder, name): f"run-{name.lower()},lsa1,{0.5 if name.isupper() else 0.25}," for name in names}
         after = lines(out)
         assert after[: len(before)] == before  # nothing has moved, and nothing has changed
         assert len(after) == 2 + len(held)
@@ -97,17 +97,17 @@ def test_appended_rows_leave_all_others_untouched(tmp_path_factory: pytest.TempP
             assert sum(line.startswith(first) and line.endswith(f",{place}") for line in after) == 1
 
 
-def test_numbers_whose_cells_are_gone_are_not_dropped_silently(tmp_path: Path) -> None:
+def test_numbers_whose_runs_are_gone_are_not_dropped_silently(tmp_path: Path) -> None:
     out = tmp_path / "t.csv"
     put(out, rows("ab"))
     for terms in (RowPolicy(), RowPolicy(append=True)):
-        with pytest.raises(StoreError, match="has the numbers of 2 rows whose cells are no longer in runs"):
+        with pytest.raises(StoreError, match="has the numbers of 2 rows whose runs are no longer in runs"):
             put(out, rows("abc", status="planned"), terms)
     one = [*rows("a", status="planned"), *rows("b")]
-    with pytest.raises(StoreError, match="has the numbers of 1 row whose cells are no longer in runs"):
+    with pytest.raises(StoreError, match="has the numbers of 1 row whose runs are no longer in runs"):
         put(out, one, RowPolicy(trains=False))
     put(out, one)  # a sweep trains it again
-    put(out, [*rows("a"), *rows("b", status="failed")], RowPolicy(trains=False))  # a cell is damaged: the table says so
+    put(out, [*rows("a"), *rows("b", status="failed")], RowPolicy(trains=False))  # a run is damaged: the table says so
     put(out, rows("ab", status="planned"), RowPolicy(redo=True))  # they are retrained
 
 
@@ -120,7 +120,7 @@ def test_a_table_of_an_earlier_version_has_no_folders_and_is_taken_for_this_ones
     out.write_bytes(table.csv_bytes(earlier))
     put(out, rows("c"), RowPolicy(append=True))
     put(out, rows("ab"), RowPolicy(append=True))  # the rows that had no folder are these
-    assert [line.split(",")[0] for line in lines(out)] == ["cell-a", "cell-b", "cell-c"]
+    assert [line.split(",")[0] for line in lines(out)] == ["run-a", "run-b", "run-c"]
     assert {line.rsplit(",", 1)[1] for line in lines(out)} == {"runs"}
 
 
@@ -133,15 +133,15 @@ def test_a_number_is_itself_however_its_column_is_written(tmp_path: Path) -> Non
     put(out, pools)
     assert [line.split(",")[2] for line in lines(out)] == ["4.0", "inf"]
     put(out, pools[:1], RowPolicy(append=True))
-    assert [line.split(",")[0] for line in lines(out)] == ["cell-a", "cell-b"]
+    assert [line.split(",")[0] for line in lines(out)] == ["run-a", "run-b"]
 
 
-def test_numbers_of_an_earlier_versions_table_are_not_taken_for_cells_that_are_not_there(tmp_path: Path) -> None:
+def test_numbers_of_an_earlier_versions_table_are_not_taken_for_runs_that_are_not_there(tmp_path: Path) -> None:
     out = tmp_path / "t.csv"
     earlier = [{name: value for name, value in row.items() if name != table.FOLDER} for row in rows("ab")]
     out.write_bytes(table.csv_bytes(earlier))
     put(out, rows("c"), RowPolicy(append=True))
-    with pytest.raises(StoreError, match="has the numbers of 1 row whose cells are no longer in runs"):
+    with pytest.raises(StoreError, match="has the numbers of 1 row whose runs are no longer in runs"):
         put(out, [*rows("a", status="planned"), *rows("bc")])
 
 
@@ -173,10 +173,10 @@ def test_a_sweep_of_another_grid_is_refused_and_appended(
 
 
 @pytest.mark.slow
-def test_cells_that_are_trained_anew_take_all_their_rows_along(
+def test_runs_that_are_trained_anew_take_all_their_rows_along(
     swept: Paths, tmp_path: Path, ran: Ran, workshop: Workshop
 ) -> None:
-    """Rows of other plans that share a cell with a planned one: their numbers would be no cell's."""
+    """Rows of other plans that share a run with a planned one: their numbers would be no run's."""
     at = copied(swept, tmp_path)
     clean = [word if word != "clean,label_noise" else "clean" for word in GRID]
     before = [row["test_mse"] for row in at.rows()]
@@ -190,12 +190,12 @@ def test_cells_that_are_trained_anew_take_all_their_rows_along(
     statuses = {row["exp"]: {row["status"]} for row in at.rows()}
     for row in at.rows():
         statuses[row["exp"]].add(row["status"])
-    assert all(len(found) == 1 for found in statuses.values())  # no row of a cleared cell says that it is done
+    assert all(len(found) == 1 for found in statuses.values())  # no row of a cleared run says that it is done
     assert {"planned", "done"} == {status for found in statuses.values() for status in found}
 
 
 def test_collecting_leaves_the_rows_of_another_folder_alone(swept: Paths, tmp_path: Path, ran: Ran) -> None:
-    """As after two sweeps into one table: cells of the same names, in two folders."""
+    """As after two sweeps into one table: runs of the same names, in two folders."""
     at = copied(swept, tmp_path)
     shutil.copytree(at.runs, tmp_path / "r2")
     assert "that this sweep does not plan" in ran("sweeps.collect", "--runs_dir", "r2", "--out", at.out).err
@@ -229,7 +229,7 @@ def test_tables_share_a_folder_each_with_its_own_plan(swept: Paths, tmp_path: Pa
     for out, count in (("half.csv", 4), (at.out, 8)):
         done = ran("sweeps.collect", "--runs_dir", at.runs, "--out", out)
         assert done.out.endswith(f"{count} of {count} planned rows are done\n")
-    assert ran("sweeps.status", "--runs_dir", at.runs).out == "4 cells: 4 done\n"
+    assert ran("sweeps.status", "--runs_dir", at.runs).out == "4 runs: 4 done\n"
 
 
 def test_a_table_is_no_link_no_runs_file_and_no_other_commands(swept: Paths, tmp_path: Path, refused: Refused) -> None:
@@ -237,11 +237,11 @@ def test_a_table_is_no_link_no_runs_file_and_no_other_commands(swept: Paths, tmp
     run = next(path for path in at.runs.iterdir() if path.is_dir())
     shutil.copytree(run, tmp_path / "run")
     (tmp_path / "link.csv").symlink_to(at.out)
-    outputs.write({tmp_path / "cells.csv": at.table()}, "report")
+    outputs.write({tmp_path / "runs.csv": at.table()}, "report")
     for out, sentence in {
         "link.csv": "link.csv is a symbolic link, and nothing is written through links",
         "run/analysis/ood.csv": "run/analysis/ood.csv is a file of the run run; choose another --out",
-        "cells.csv": "cells.csv was written by report; choose another --out",
+        "runs.csv": "runs.csv was written by report; choose another --out",
     }.items():
         assert sentence in refused("sweeps.collect", "--runs_dir", at.runs, "--out", out, "--append")
 

@@ -26,7 +26,7 @@ def swept(workshop: Workshop, at: Paths, model: str, *words: object) -> list[dic
 
 
 @pytest.mark.slow
-def test_a_cell_of_sines_is_the_run_of_its_runner(workshop: Workshop, tmp_path: Path) -> None:
+def test_a_run_of_sines_is_the_run_of_its_runner(workshop: Workshop, tmp_path: Path) -> None:
     """One point without axes; to the byte what runners.run leaves, less its figures."""
     at = sweep_paths(tmp_path)
     (row,) = swept(workshop, at, "sine", *SINES)

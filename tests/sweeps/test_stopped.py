@@ -1,4 +1,4 @@
-"""Killed or stopped at any moment and started again, a sweep ends with the same table, and no finished cell is redone.
+"""Killed or stopped at any moment and started again, a sweep ends with the same table, and no finished run is redone.
 
 Moments are places in the work, not times: a file of some kind is being written, has been, or is about to be.
 """
@@ -45,7 +45,7 @@ def schedule(seed: int) -> list[str]:
 
 
 def _when(draw: random.Random, name: str) -> str:
-    """Lines are added to metrics, which therefore are never renamed while a cell trains."""
+    """Lines are added to metrics, which therefore are never renamed while a run trains."""
     return "during" if name == "metrics.jsonl" else draw.choice(("before", "during", "after"))
 
 
@@ -162,8 +162,8 @@ def test_a_signal_ends_a_sweep_with_checkpoints_and_a_table(
     assert "Traceback" not in stopped.stderr
     found = {row["exp"]: row["status"] for row in at.rows()}
     assert sorted(found.values()) == ["planned", "planned", "stopped", "stopped"]
-    for cell in (cell for cell, what in found.items() if what == "stopped"):
-        assert rundir.read_meta(at.runs / cell)["stopped_at"] == 30
+    for run in (run for run, what in found.items() if what == "stopped"):
+        assert rundir.read_meta(at.runs / run)["stopped_at"] == 30
     again = sweep(workshop, at, *SEEDS, "--executor", "serial")
     assert again.returncode == 0, again.stderr
     assert at.table() == swept.table()
@@ -209,12 +209,12 @@ def test_a_signal_reaches_the_processes(
 def test_a_second_signal_ends_a_sweep_and_its_processes_while_they_compute(
     executor: str, swept: Paths, workshop: Workshop, tmp_path: Path
 ) -> None:
-    """Whoever trains stays where it has begun its first cell, as while XLA compiles."""
+    """Whoever trains stays where it has begun its first run, as while XLA compiles."""
     at, log, errors = sweep_paths(tmp_path), tmp_path / "log", tmp_path / "errors"
     environment = {"INTERRUPT": "after:meta.json:HOLD:2", "PYTHONPATH": INTERRUPTED, "INTERRUPT_LOG": str(log)}
     driver = started(workshop, at, errors, executor, **environment)
     try:
-        until(within(120, log.exists), "the beginning of a cell")
+        until(within(120, log.exists), "the beginning of a run")
         driver.send_signal(signal.SIGINT)
         until(within(60, lambda: WAITING in errors.read_text()), "the word on the first signal")
         workers = children(driver.pid)

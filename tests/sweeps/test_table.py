@@ -1,4 +1,4 @@
-"""The table of a sweep: who writes it when, and what it says of cells that failed or whose numbers are not finite."""
+"""The table of a sweep: who writes it when, and what it says of runs that failed or whose numbers are not finite."""
 
 import json
 import os
@@ -19,10 +19,11 @@ from icl_lab.store.atomic import write_bytes
 from icl_lab.store.lock import locked, locked_file
 from icl_lab.store.readers import StoreError
 from icl_lab.sweeps import collect, command, table
+from icl_lab.sweeps.execution import Execution
 from icl_lab.sweeps.grid import Grid
-from icl_lab.sweeps.plan import Row, cells, plan
+from icl_lab.sweeps.plan import Point, plan, runs_of
 from icl_lab.sweeps.plan_file import write_plan
-from icl_lab.sweeps.status import cell_status, statuses
+from icl_lab.sweeps.status import run_status, statuses
 from tests.doors import Ran
 from tests.runners.tiny import Workshop
 from tests.sweeps.tiny_sweep import SIZES, Paths, copied, sweep, sweep_paths, tiny_plan
@@ -53,7 +54,7 @@ def test_numbers_that_are_not_finite_are_empty(swept: Paths, tmp_path: Path, ran
 
 
 @pytest.mark.slow
-def test_a_cell_with_an_infinite_loss_is_done_and_stops_nothing(workshop: Workshop, tmp_path: Path) -> None:
+def test_a_run_with_an_infinite_loss_is_done_and_stops_nothing(workshop: Workshop, tmp_path: Path) -> None:
     at = sweep_paths(tmp_path)
     noise = "--models lsa1 --noise_mode label_noise --p 0.5 --sigma 0.5,1e18,1e21 --placement mixed".split()
     words = ["--train_noise_mode", "clean", "--seeds", 0, "--executor", "serial"]
@@ -67,10 +68,10 @@ def test_a_cell_with_an_infinite_loss_is_done_and_stops_nothing(workshop: Worksh
     assert {name for name, value in found["0.5"].items() if "auroc" in name and not value} == undefined
 
 
-def test_cells_that_were_measured_without_detectors_have_no_numbers_of_them(
+def test_runs_that_were_measured_without_detectors_have_no_numbers_of_them(
     swept: Paths, tmp_path: Path, ran: Ran
 ) -> None:
-    """All else of such a cell is in the table as it was."""
+    """All else of such a run is in the table as it was."""
     at = copied(swept, tmp_path)
     for path in at.runs.glob(f"*/{layout.ATTENTION_STATS}"):
         stats = rundir.read_json(path)
@@ -83,7 +84,7 @@ def test_cells_that_were_measured_without_detectors_have_no_numbers_of_them(
 
 
 def test_a_row_says_whether_its_run_trained_and_what_is_not_defined(swept: Paths, tmp_path: Path, ran: Ran) -> None:
-    """By the numbers of the cell, whoever wrote them; 6 pairs in 4 dimensions without noise have no density."""
+    """By the numbers of the run, whoever wrote them; 6 pairs in 4 dimensions without noise have no density."""
     at = copied(swept, tmp_path)
     rows = at.rows()
     assert {row["trained"] for row in rows} == {"false"}  # after 60 steps
@@ -104,29 +105,29 @@ def test_a_row_says_whether_its_run_trained_and_what_is_not_defined(swept: Paths
 
 
 @pytest.mark.parametrize(("status", "shown"), [("stopped", "failed"), ("running", "failed"), ("diverged", "diverged")])
-def test_a_cell_that_failed_this_time_has_failed_whatever_it_was(status: str, shown: str, tmp_path: Path) -> None:
+def test_a_run_that_failed_this_time_has_failed_whatever_it_was(status: str, shown: str, tmp_path: Path) -> None:
     row = tiny_plan()[0]
-    rundir.begin(tmp_path / row.cell.name, row.cell.config)
-    rundir.update_meta(tmp_path / row.cell.name, status=status)
-    assert collect.row_values(row, tmp_path, {row.cell.name})["status"] == shown
+    rundir.begin(tmp_path / row.run.name, row.run.config)
+    rundir.update_meta(tmp_path / row.run.name, status=status)
+    assert collect.row_values(row, tmp_path, {row.run.name})["status"] == shown
     assert collect.row_values(row, tmp_path)["status"] == status
 
 
-def test_a_finished_run_of_another_config_in_its_place_is_no_cell(tmp_path: Path) -> None:
+def test_a_finished_run_of_another_config_in_its_place_is_no_run(tmp_path: Path) -> None:
     row = tiny_plan()[0]
-    run, other = tmp_path / row.cell.name, replace(row.cell.config, init_seed=row.cell.config.init_seed + 1)
-    for config, shown in ((other, "failed"), (row.cell.config, "done")):
+    run, other = tmp_path / row.run.name, replace(row.run.config, init_seed=row.run.config.init_seed + 1)
+    for config, shown in ((other, "failed"), (row.run.config, "done")):
         rundir.begin(run, config)
         rundir.update_meta(run, status="done", config_id=config_id(config))
-        assert cell_status(row.cell, tmp_path)[0] == shown
+        assert run_status(row.run, tmp_path)[0] == shown
         rundir.clear(run)
 
 
-def execution(at: Paths, **changes: Any) -> command.Execution:
-    return command.Execution(at.runs, at.out, "serial", 1, (1, 1), dry_run=False, overwrite=False)._replace(**changes)
+def execution(at: Paths, **changes: Any) -> Execution:
+    return Execution(at.runs, at.out, "serial", 1, (1, 1), dry_run=False, overwrite=False)._replace(**changes)
 
 
-def test_a_table_that_others_are_writing_is_left_to_them_while_cells_train(
+def test_a_table_that_others_are_writing_is_left_to_them_while_runs_train(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """And a sweep whose packs end without an error and without being done says that it is not done."""
@@ -141,7 +142,7 @@ def test_a_table_that_others_are_writing_is_left_to_them_while_cells_train(
     monkeypatch.setattr(choice, "EXECUTORS", {"serial": choice.Kind(busy, 1)})
     assert command.carry_out(tiny_plan(), execution(at)) == 1
     assert {row["status"] for row in at.rows()} == {"planned"}
-    assert "the same command without --overwrite tries the failed cells again" in capsys.readouterr().err
+    assert "the same command without --overwrite tries the failed runs again" in capsys.readouterr().err
 
 
 def test_a_table_is_collected_when_no_other_is_writing_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,60 +156,60 @@ def test_a_table_is_collected_when_no_other_is_writing_it(tmp_path: Path, monkey
     assert len(at.rows()) == 8
 
 
-def preview(rows: Sequence[Row], how: command.Execution, capsys: pytest.CaptureFixture[str]) -> list[str]:
+def preview(rows: Sequence[Point], how: Execution, capsys: pytest.CaptureFixture[str]) -> list[str]:
     assert command.carry_out(rows, how._replace(dry_run=True)) == 0
     return capsys.readouterr().out.splitlines()
 
 
 def test_a_dry_run_knows_what_overwriting_and_shards_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     at, rows = sweep_paths(tmp_path), tiny_plan()
-    for cell in cells(rows):
-        rundir.begin(at.runs / cell.name, cell.config)
-        rundir.update_meta(at.runs / cell.name, status="done")
-    assert preview(rows, execution(at), capsys)[-1].startswith("0 cells to do: 0 trainings in 0 packs")
-    assert preview(rows, execution(at, overwrite=True), capsys)[-1].startswith("4 cells to do: 2 trainings in 2 packs")
+    for run in runs_of(rows):
+        rundir.begin(at.runs / run.name, run.config)
+        rundir.update_meta(at.runs / run.name, status="done")
+    assert preview(rows, execution(at), capsys)[-1].startswith("0 runs to do: 0 trainings in 0 packs")
+    assert preview(rows, execution(at, overwrite=True), capsys)[-1].startswith("4 runs to do: 2 trainings in 2 packs")
     shards = [preview(rows, execution(at, shard=(index, 3)), capsys)[-2] for index in (1, 2, 3)]
     counts = [tuple(map(int, line.split()[:4:3])) for line in shards]
     assert tuple(map(sum, zip(*counts, strict=True))) == (8, 4)
-    assert all(8 * of == 4 * number for number, of in counts)  # each cell has two rows
+    assert all(8 * of == 4 * number for number, of in counts)  # each run has two rows
 
 
-def test_overwriting_more_cells_than_files_may_be_open(tmp_path: Path) -> None:
+def test_overwriting_more_runs_than_files_may_be_open(tmp_path: Path) -> None:
     at, rows = sweep_paths(tmp_path), plan([Grid(("lsa1",), {}, tuple(range(30)), {"dim": 2})])
-    for cell in cells(rows):
-        rundir.begin(at.runs / cell.name, cell.config)
+    for run in runs_of(rows):
+        rundir.begin(at.runs / run.name, run.config)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     free = (number for number in range(soft) if str(number) not in os.listdir("/proc/self/fd"))
     resource.setrlimit(resource.RLIMIT_NOFILE, (next(islice(free, 20, None)), hard))
     try:
-        command._start(rows, cells(rows), execution(at, overwrite=True))
+        command._start(rows, runs_of(rows), execution(at, overwrite=True))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    assert not any(rundir.has_begun(at.runs / cell.name) for cell in cells(rows))
+    assert not any(rundir.has_begun(at.runs / run.name) for run in runs_of(rows))
 
 
-def test_overwriting_changes_nothing_while_a_cell_is_in_use(tmp_path: Path) -> None:
+def test_overwriting_changes_nothing_while_a_run_is_in_use(tmp_path: Path) -> None:
     at, rows = sweep_paths(tmp_path), tiny_plan()
-    for cell in cells(rows):
-        rundir.begin(at.runs / cell.name, cell.config)
-    with locked(at.runs / cells(rows)[-1].name), pytest.raises(StoreError, match="in use by another process"):
-        command._start(rows, cells(rows), execution(at, overwrite=True))
-    assert all(rundir.has_begun(at.runs / cell.name) for cell in cells(rows))
+    for run in runs_of(rows):
+        rundir.begin(at.runs / run.name, run.config)
+    with locked(at.runs / runs_of(rows)[-1].name), pytest.raises(StoreError, match="in use by another process"):
+        command._start(rows, runs_of(rows), execution(at, overwrite=True))
+    assert all(rundir.has_begun(at.runs / run.name) for run in runs_of(rows))
     assert not at.out.exists()
 
 
-def test_checkpoints_that_a_kill_left_with_a_done_cell_are_removed(
+def test_checkpoints_that_a_kill_left_with_a_done_run_are_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at, rows = sweep_paths(tmp_path), tiny_plan()
-    for cell in cells(rows):
-        rundir.begin(at.runs / cell.name, cell.config)
-        rundir.update_meta(at.runs / cell.name, status="done")
-        write_bytes(layout.checkpoint(at.runs / cell.name, 60), b"")
-    busy = cells(rows)[-1]
+    for run in runs_of(rows):
+        rundir.begin(at.runs / run.name, run.config)
+        rundir.update_meta(at.runs / run.name, status="done")
+        write_bytes(layout.checkpoint(at.runs / run.name, 60), b"")
+    busy = runs_of(rows)[-1]
     monkeypatch.setattr(command, "start", lambda *_: [])
     monkeypatch.setattr(command, "collect", lambda *_: [])
     with locked(at.runs / busy.name):
         assert command.carry_out(rows, execution(at)) == 0
-    assert set(statuses(cells(rows), at.runs).values()) == {"done"}
+    assert set(statuses(runs_of(rows), at.runs).values()) == {"done"}
     assert [path.parent.name for path in at.runs.glob(f"*/{layout.CHECKPOINTS}")] == [busy.name]

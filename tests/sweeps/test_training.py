@@ -15,7 +15,7 @@ from icl_lab.lab.executors.task import Outcome
 from icl_lab.runners import loop
 from icl_lab.runners.resume import DEFAULT_PERSISTENCE, Persistence
 from icl_lab.store import checkpoint, layout, lock, ownership, rundir
-from icl_lab.sweeps.plan import Pack, cell_of, cells
+from icl_lab.sweeps.plan import Pack, planned_run, runs_of
 from icl_lab.sweeps.training import LOCK_TIMEOUT, PackResult, result_of, task_of, train
 from tests.doors import snapshot
 from tests.runners.test_loop import BASE, FakePack, fake_finish
@@ -24,11 +24,11 @@ from tests.sweeps.tiny_sweep import tiny_plan
 
 @pytest.fixture
 def pack(monkeypatch: pytest.MonkeyPatch) -> Pack:
-    """Two cells that train together."""
+    """Two runs that train together."""
     monkeypatch.setattr(loop, "Pack", FakePack)
     monkeypatch.setattr(loop, "finalize", fake_finish)
     monkeypatch.setattr(loop, "preload_packages", lambda: None)
-    return Pack(tuple(cell_of(replace(BASE, data_seed=seed)) for seed in (0, 1)))
+    return Pack(tuple(planned_run(replace(BASE, data_seed=seed)) for seed in (0, 1)))
 
 
 def trained(pack: Pack, folder: Path, signals: Signals | None = None) -> PackResult:
@@ -38,8 +38,8 @@ def trained(pack: Pack, folder: Path, signals: Signals | None = None) -> PackRes
 def test_a_signal_after_an_error_leaves_the_error_with_its_own_cell(
     pack: Pack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first cell fails together with the second, and again alone, when a signal comes."""
-    failing, other = (tmp_path / cell.name for cell in pack.cells)
+    """The first run fails together with the second, and again alone, when a signal comes."""
+    failing, other = (tmp_path / planned.name for planned in pack.runs)
     signals, failures = Signals(), []
 
     def finish(run: Path, *given: Any) -> Iterator[None]:
@@ -60,8 +60,8 @@ def test_a_signal_after_an_error_leaves_the_error_with_its_own_cell(
 
 
 def stopped_elsewhere(pack: Pack, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cell that was stopped after its first chunk, on another device."""
-    signals, run = Signals(), folder / pack.cells[0].name
+    """A run that was stopped after its first chunk, on another device."""
+    signals, run = Signals(), folder / pack.runs[0].name
 
     def advance(training: FakePack) -> Any:
         signals.receive(signal.SIGTERM, None)
@@ -69,12 +69,12 @@ def stopped_elsewhere(pack: Pack, folder: Path, monkeypatch: pytest.MonkeyPatch)
 
     with monkeypatch.context() as patch:
         patch.setattr(loop, "Pack", type("Stopping", (FakePack,), {"advance": advance}))
-        assert trained(Pack(pack.cells[:1]), folder, signals).stopped
+        assert trained(Pack(pack.runs[:1]), folder, signals).stopped
     rundir.update_meta(run, device="NVIDIA H200, jax 0.1")
     return run
 
 
-def test_a_cell_that_was_begun_on_another_device_goes_on_from_its_step(
+def test_a_run_that_was_begun_on_another_device_goes_on_from_its_step(
     pack: Pack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = stopped_elsewhere(pack, tmp_path, monkeypatch)
@@ -83,10 +83,10 @@ def test_a_cell_that_was_begun_on_another_device_goes_on_from_its_step(
     meta = rundir.read_meta(run)
     assert (meta["status"], meta["device"], meta["bitwise"]) == ("done", "NVIDIA H200, jax 0.1", False)
     assert [(change["step"], change["what"]) for change in meta["resumed_elsewhere"]] == [(1, "device")]
-    assert rundir.read_meta(tmp_path / pack.cells[1].name)["bitwise"] is True
+    assert rundir.read_meta(tmp_path / pack.runs[1].name)["bitwise"] is True
 
 
-def test_if_that_is_refused_the_cell_has_failed_and_stays_as_it_is(
+def test_if_that_is_refused_the_run_has_failed_and_stays_as_it_is(
     pack: Pack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = stopped_elsewhere(pack, tmp_path, monkeypatch)
@@ -95,10 +95,10 @@ def test_if_that_is_refused_the_cell_has_failed_and_stays_as_it_is(
     reason = f"{run} was begun on NVIDIA H200, jax 0.1, not {loop.device_text()}; --overwrite retrains it"
     assert outcome == PackResult(pack, {run.name: reason})
     assert snapshot(run) == before
-    assert rundir.read_status(tmp_path / pack.cells[1].name) == "done"
+    assert rundir.read_status(tmp_path / pack.runs[1].name) == "done"
 
 
-def test_a_cell_whose_meta_is_damaged_has_failed_and_is_not_cleared(
+def test_a_run_whose_meta_is_damaged_has_failed_and_is_not_cleared(
     pack: Pack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = stopped_elsewhere(pack, tmp_path, monkeypatch)
@@ -110,10 +110,12 @@ def test_a_cell_whose_meta_is_damaged_has_failed_and_is_not_cleared(
 
 
 def test_a_pack_whose_process_died_takes_what_it_had_not_finished(tmp_path: Path) -> None:
-    pack = Pack(tuple(cells(tiny_plan())))
-    done, diverged, stopped, fresh = (tmp_path / cell.name for cell in pack.cells)
-    for run, cell, status in zip((done, diverged, stopped), pack.cells, ("done", "diverged", "stopped"), strict=False):
-        rundir.begin(run, cell.config)
+    pack = Pack(tuple(runs_of(tiny_plan())))
+    done, diverged, stopped, fresh = (tmp_path / planned.name for planned in pack.runs)
+    for run, planned, status in zip(
+        (done, diverged, stopped), pack.runs, ("done", "diverged", "stopped"), strict=False
+    ):
+        rundir.begin(run, planned.config)
         rundir.update_meta(run, status=status)
     task = task_of(pack, tmp_path, 8, DEFAULT_PERSISTENCE)
     failed = dict.fromkeys((stopped.name, fresh.name), "it is dead")
@@ -123,12 +125,12 @@ def test_a_pack_whose_process_died_takes_what_it_had_not_finished(tmp_path: Path
     assert rundir.read_meta(stopped)["error"] == "it is dead"
 
 
-def test_a_cell_that_a_process_still_has_is_not_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_a_process_still_has_is_not_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process elsewhere that is reported dead may be alive, and done a moment later. It is not waited for."""
-    pack = Pack(tuple(cells(tiny_plan()))[:3])
-    elsewhere, here, gone = (tmp_path / cell.name for cell in pack.cells)
-    for run, cell in zip((elsewhere, here, gone), pack.cells, strict=True):
-        rundir.begin(run, cell.config)
+    pack = Pack(tuple(runs_of(tiny_plan()))[:3])
+    elsewhere, here, gone = (tmp_path / planned.name for planned in pack.runs)
+    for run, planned in zip((elsewhere, here, gone), pack.runs, strict=True):
+        rundir.begin(run, planned.config)
         rundir.update_meta(run, status="running")
     me = ownership.this_process()
     lock_files = {elsewhere: me._replace(host="elsewhere boot 1"), here: me, gone: me._replace(start="1")}
@@ -138,17 +140,17 @@ def test_a_cell_that_a_process_still_has_is_not_marked(tmp_path: Path, monkeypat
     monkeypatch.setattr(lock, "RETRY_SECONDS", None)  # waiting is an error
     task = task_of(pack, tmp_path, 8, DEFAULT_PERSISTENCE)
     outcome = result_of(Outcome(task, died="its node is lost"), pack, tmp_path)
-    assert outcome == PackResult(pack, dict.fromkeys([cell.name for cell in pack.cells], "its node is lost"))
+    assert outcome == PackResult(pack, dict.fromkeys([planned.name for planned in pack.runs], "its node is lost"))
     assert [(run / layout.META).read_bytes() for run in (elsewhere, here)] == before
     assert rundir.read_status(gone) == "failed"
 
 
-def test_a_cell_whose_owner_elsewhere_beats_for_a_while_is_trained(
+def test_a_run_whose_owner_elsewhere_beats_for_a_while_is_trained(
     pack: Pack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process that was cut off from its cluster does not end at once."""
-    run, clock = tmp_path / pack.cells[0].name, [0.0]
-    rundir.begin(run, pack.cells[0].config)
+    run, clock = tmp_path / pack.runs[0].name, [0.0]
+    rundir.begin(run, pack.runs[0].config)
     owner = ownership.Owner("0" * 16, "elsewhere boot 1", 1, "1")
 
     def sleep(seconds: float) -> None:
@@ -166,17 +168,17 @@ def test_a_cell_whose_owner_elsewhere_beats_for_a_while_is_trained(
     assert clock[0] > 3 * LOCK_TIMEOUT + ownership.STALE_SECONDS - 2
 
 
-def test_a_task_works_on_all_cells_of_its_pack() -> None:
-    """So no other pack of these waits in vain for its first cell alone, however a later plan packs them."""
-    pack = Pack(tuple(cells(tiny_plan())))
-    assert task_of(pack, Path(), 8, DEFAULT_PERSISTENCE).subjects == tuple(cell.name for cell in pack.cells)
+def test_a_task_works_on_all_runs_of_its_pack() -> None:
+    """So no other pack of these waits in vain for its first run alone, however a later plan packs them."""
+    pack = Pack(tuple(runs_of(tiny_plan())))
+    assert task_of(pack, Path(), 8, DEFAULT_PERSISTENCE).subjects == tuple(planned.name for planned in pack.runs)
 
 
 def test_how_a_task_ends_is_how_its_pack_ends(tmp_path: Path) -> None:
-    pack = Pack(tuple(cells(tiny_plan())))
+    pack = Pack(tuple(runs_of(tiny_plan())))
     task = task_of(pack, tmp_path, 8, DEFAULT_PERSISTENCE)
-    errors = {pack.cells[0].name: "so"}
+    errors = {pack.runs[0].name: "so"}
     assert result_of(Outcome(task, (errors, True)), pack, tmp_path) == PackResult(pack, errors, stopped=True)
     assert result_of(Outcome(task, stopped=True), pack, tmp_path) == PackResult(pack, {}, stopped=True)
     refused = result_of(Outcome(task, error=OSError("no process")), pack, tmp_path)
-    assert refused.errors == dict.fromkeys([cell.name for cell in pack.cells], "OSError: no process")
+    assert refused.errors == dict.fromkeys([planned.name for planned in pack.runs], "OSError: no process")

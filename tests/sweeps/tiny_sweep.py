@@ -1,7 +1,7 @@
 """A sweep of a few seconds: eight planned points that mean four things, evaluated on two trainings.
 
 Clean and label noise at evaluation, rates 0 and 1/2, trained clean, two seeds. The clean points and those of rate 0
-are one cell a seed; cells of one seed differ in evaluation alone and share its training.
+are one run a seed; runs of one seed differ in evaluation alone and share its training.
 """
 
 import csv
@@ -17,7 +17,7 @@ from icl_lab.families.regression.config import CONTEXT_FLAGS
 from icl_lab.lab.configs.family import AUTO
 from icl_lab.store import layout, rundir
 from icl_lab.sweeps.grid import Grid
-from icl_lab.sweeps.plan import Row, plan
+from icl_lab.sweeps.plan import Point, plan
 from tests.runners.tiny import Done, Workshop
 
 SETTINGS = {
@@ -37,7 +37,7 @@ TRAINED = "params.safetensors"
 
 
 class Paths(NamedTuple):
-    """Where a sweep's cells and its CSV are."""
+    """Where a sweep's runs and its CSV are."""
 
     runs: Path
     out: Path
@@ -53,7 +53,7 @@ class Paths(NamedTuple):
         return list(csv.DictReader(self.out.read_text().splitlines()))
 
     def written(self) -> dict[str, int]:
-        """When each finished cell was written: its parameters, and the last word on it."""
+        """When each finished run was written: its parameters, and the last word on it."""
         done = [path.parent for path in self.runs.glob(f"*/{layout.META}") if rundir.read_status(path.parent) == "done"]
         return {
             f"{run.name}/{name}": (run / name).stat().st_mtime_ns for run in done for name in (TRAINED, "meta.json")
@@ -69,7 +69,7 @@ def sweep(workshop: Workshop, at: Paths, *words: object, grid: Sequence[object] 
     return workshop.run("eval_noise", *grid, *at.flags(), *words, **{"NPROC": "1", **environment})
 
 
-def tiny_plan(seeds: Sequence[int] = (0, 1)) -> list[Row]:
+def tiny_plan(seeds: Sequence[int] = (0, 1)) -> list[Point]:
     """The plan of the tiny sweep, made without its command line."""
     axes = {flag.name: [AUTO] for flag in CONTEXT_FLAGS}
     axes |= {"noise_mode": ["clean", "label_noise"], "noise_p": [0.0, 0.5], "noise_sigma": [0.5]}

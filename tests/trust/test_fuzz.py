@@ -160,7 +160,7 @@ def test_damaged_files_of_sweeps_are_read_or_refused(share: float, swept: Paths,
         array: [lambda: read_npy(array)],
         cell / layout.META: [lambda: status.main(["--runs_dir", str(at.runs)])],
         **{
-            cell / name: [lambda: collect.cell_files(cell, config), lambda: collect.current_rows(rows, at.runs, at.out)]
+            cell / name: [lambda: collect.run_files(cell, config), lambda: collect.current_rows(rows, at.runs, at.out)]
             for name in (layout.SUMMARY, *analyses)
         },
     }

@@ -7,19 +7,19 @@ import pytest
 
 from icl_lab.store import StoreError, layout, rundir
 from icl_lab.store.lock import locked
-from icl_lab.sweeps.plan import cells
+from icl_lab.sweeps.plan import runs_of
 from tests.doors import Ran, snapshot
 from tests.store.test_runs import made
 from tests.sweeps.tiny_sweep import GRID, tiny_plan
 
-CELL = cells(tiny_plan((0,)))[0]
+PLANNED = runs_of(tiny_plan((0,)))[0]
 SWEEP = ["eval_noise", *GRID, "--seeds", 0, "--executor", "serial", "--quiet"]
 
 # command -> the name of a run, and its words for a folder
 Words = Callable[[Path], Sequence[object]]
 DESTROYERS: dict[str, tuple[str, Words]] = {
     "prune": ("lsa1", lambda folder: ["store.prune", folder, "--delete", "01234567"]),
-    "sweep": (CELL.name, lambda folder: [*SWEEP, "--overwrite", "--runs_dir", folder, "--out", "t.csv"]),
+    "sweep": (PLANNED.name, lambda folder: [*SWEEP, "--overwrite", "--runs_dir", folder, "--out", "t.csv"]),
     "seeds": ("seed_0", lambda folder: ["scripts.demo_seeds", "--seeds", "0,1", "--overwrite", "--out", folder]),
 }
 
@@ -27,7 +27,7 @@ DESTROYERS: dict[str, tuple[str, Words]] = {
 def outside(tmp_path: Path) -> Path:
     """A run elsewhere that has failed."""
     run = made(tmp_path / "elsewhere" / "run", status="failed")
-    rundir.write_json(run / layout.CONFIG, rundir.to_dict(CELL.config))
+    rundir.write_json(run / layout.CONFIG, rundir.to_dict(PLANNED.config))
     return run
 
 
@@ -46,14 +46,14 @@ def test_a_run_that_a_link_leads_to_is_left_as_it_is(command: str, tmp_path: Pat
         assert snapshot(run) == before
 
 
-def test_a_cell_that_a_link_leads_to_is_not_gone_on_with(tmp_path: Path, ran: Ran) -> None:
+def test_a_run_that_a_link_leads_to_is_not_gone_on_with(tmp_path: Path, ran: Ran) -> None:
     run = outside(tmp_path)
     (tmp_path / "runs").mkdir()
-    (tmp_path / "runs" / CELL.name).symlink_to(run)
+    (tmp_path / "runs" / PLANNED.name).symlink_to(run)
     before = snapshot(run)
     done = ran(*SWEEP, "--p", "0", "--runs_dir", tmp_path / "runs", "--out", "t.csv")
     assert done.status == 1, done
-    assert f"{tmp_path / 'runs' / CELL.name} is a symbolic link, and nothing is changed through links" in done.err
+    assert f"{tmp_path / 'runs' / PLANNED.name} is a symbolic link, and nothing is changed through links" in done.err
     assert snapshot(run) == before
 
 
