@@ -15,7 +15,7 @@ from typing import Any
 import jax
 
 from icl_lab.lab import compile_cache
-from icl_lab.lab.executors.here import in_this_process
+from icl_lab.lab.executors.inline import in_this_process
 from icl_lab.lab.executors.processes import in_processes
 from icl_lab.lab.executors.signals import RESUME_HINT, exit_when_stopped
 from icl_lab.lab.executors.task import Context, Executor, Outcome, Task

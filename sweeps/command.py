@@ -14,8 +14,8 @@ from icl_lab.lab.configs.family import Family
 from icl_lab.lab.configs.registry import named
 from icl_lab.lab.environment import check_devices
 from icl_lab.lab.executors import choice
-from icl_lab.lab.executors.pace import Pace
 from icl_lab.lab.executors.signals import RESUME_HINT, Signals, catch_signals
+from icl_lab.lab.executors.throttle import Throttle
 from icl_lab.lab.executors.worker import available_cores
 from icl_lab.lab.registries import FAMILIES
 from icl_lab.runners.command import print_notices, resume_command
@@ -201,14 +201,14 @@ def _train(
     finished, failed = [how.folder / run.name for run in chosen if run not in left], dict[str, str]()
     if not waiting:
         return finished, failed
-    pace, steps = Pace(TABLE_INTERVAL), 0
+    throttle, steps = Throttle(TABLE_INTERVAL), 0
     with Progress(sum(pack.steps for pack in waiting), len(waiting), how.quiet) as progress:
         for result in _results(waiting, how, progress, signals):
             failed |= result.errors
             steps += result.pack.steps
             progress.ended(steps)
-            if pace.due():
-                with pace.timed(), suppress(StoreError, OSError):  # it is written again later; training continues
+            if throttle.due():
+                with throttle.timed(), suppress(StoreError, OSError):  # it is written again later; training continues
                     _write(points, how, failed, timeout=0)
     return finished, failed
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from icl_lab.lab import cli
 from icl_lab.lab.environment import UnusableEnvironment, check_extra
-from icl_lab.lab.executors.here import in_this_process
+from icl_lab.lab.executors.inline import in_this_process
 from icl_lab.lab.executors.processes import in_processes
 from icl_lab.lab.executors.remote import Resources
 from icl_lab.lab.executors.signals import Signals

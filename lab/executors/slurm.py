@@ -20,12 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from icl_lab.lab.environment import UnusableEnvironment, extra
-from icl_lab.lab.executors.earlier_jobs import EarlierJobs, note
-from icl_lab.lab.executors.pace import Pace
 from icl_lab.lab.executors.remote import Resources, TaskEnvironment, pass_on, run_remote, task_environment
 from icl_lab.lab.executors.signals import Signals
-from icl_lab.lab.executors.slurm_queue import Queue, most_in_an_array
+from icl_lab.lab.executors.slurm_queue import EarlierJobs, Queue, most_in_an_array, note
 from icl_lab.lab.executors.task import Context, Outcome, Report, Task
+from icl_lab.lab.executors.throttle import Throttle
 from icl_lab.lab.executors.worker import available_cores
 from icl_lab.src.words import printable
 
@@ -75,7 +74,7 @@ class Jobs:
     def __init__(self, tasks: Sequence[Task], folder: Path, resources: Resources):
         self.folder, self.working = folder, dict[Any, Task]()
         self._submitit, self._environment, self._stop = extra("submitit"), task_environment(resources), folder / "stop"
-        self._queue, self._pace = Queue() if resources.slurm_cluster else None, Pace(POLL_SECONDS)
+        self._queue, self._throttle = Queue() if resources.slurm_cluster else None, Throttle(POLL_SECONDS)
         self._at_once = _at_once(resources)
         self._least, self._most = (max(self._at_once // PARTS, 1), most_in_an_array()) if self._queue else (1, 1)
         self._executor = _executor(self._submitit, folder, resources)
@@ -152,9 +151,9 @@ class Jobs:
 
     def ended(self) -> list[Outcome]:
         """The outcomes of the jobs that have ended since the last check; checks are rarer in a large folder."""
-        if not self._pace.due():
+        if not self._throttle.due():
             return []
-        with self._pace.timed():
+        with self._throttle.timed():
             results = {path.name for path in self.folder.iterdir()}  # one list, which a shared folder brings up to date
         done = [job for job in self.working if job.paths.result_pickle.name in results]
         without = self._without_result([job for job in self.working if job.paths.result_pickle.name not in results])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from icl_lab.lab.executors import processes, worker
-from icl_lab.lab.executors.here import in_this_process
+from icl_lab.lab.executors.inline import in_this_process
 from icl_lab.lab.executors.processes import TaskQueue, in_processes
 from icl_lab.lab.executors.signals import Signals
 from icl_lab.lab.executors.task import Executor, Outcome, Task

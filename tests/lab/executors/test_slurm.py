@@ -19,12 +19,12 @@ import pytest
 
 from icl_lab.lab.environment import UnusableEnvironment
 from icl_lab.lab.executors import slurm, slurm_queue
-from icl_lab.lab.executors.earlier_jobs import NOTES
-from icl_lab.lab.executors.pace import Pace
 from icl_lab.lab.executors.remote import MOST_LINES, Resources, TaskEnvironment, run_remote
 from icl_lab.lab.executors.signals import Signals
 from icl_lab.lab.executors.slurm import Jobs, Resumable, by_slurm
+from icl_lab.lab.executors.slurm_queue import NOTES
 from icl_lab.lab.executors.task import Context, Outcome, Task
+from icl_lab.lab.executors.throttle import Throttle
 from tests.lab.executors.repeated import killed_and_repeated
 from tests.lab.executors.waiting import until
 from tests.lab.executors.work import Unreadable, task
@@ -125,7 +125,7 @@ def test_a_folder_that_is_long_to_list_is_listed_rarely(resources: Resources, mo
         now[0] += 3
         return iter(())
 
-    monkeypatch.setattr(slurm, "Pace", partial(Pace, clock=lambda: now[0]))
+    monkeypatch.setattr(slurm, "Throttle", partial(Throttle, clock=lambda: now[0]))
     monkeypatch.setattr(Path, "iterdir", iterdir)
     jobs = Jobs([], resources.jobs, resources)
     for now[0] in range(100):  # a second each
@@ -309,7 +309,7 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     monkeypatch.setattr(slurm, "_executor", executor)
     monkeypatch.setattr(slurm, "time", SimpleNamespace(monotonic=lambda: made.now, sleep=made.sleep))
     monkeypatch.setattr(slurm_queue, "time", SimpleNamespace(monotonic=lambda: made.now))
-    monkeypatch.setattr(slurm, "Pace", partial(Pace, clock=lambda: made.now))
+    monkeypatch.setattr(slurm, "Throttle", partial(Throttle, clock=lambda: made.now))
     monkeypatch.setattr(slurm, "most_in_an_array", lambda: 10)
     monkeypatch.setattr(slurm_queue, "_answer", made.answer)
     return made

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from icl_lab.lab.executors.pace import Pace
 from icl_lab.lab.executors.signals import Signals
+from icl_lab.lab.executors.throttle import Throttle
 from icl_lab.sweeps import command
 from icl_lab.sweeps.execution import Execution
 from icl_lab.sweeps.plan import runs_of
@@ -28,7 +28,7 @@ def test_a_table_that_takes_long_is_written_rarely(tmp_path: Path, monkeypatch: 
         written.append(now[0])
         now[0] += 2
 
-    monkeypatch.setattr(command, "Pace", partial(Pace, clock=lambda: now[0]))
+    monkeypatch.setattr(command, "Throttle", partial(Throttle, clock=lambda: now[0]))
     monkeypatch.setattr(command, "_results", results)
     monkeypatch.setattr(command, "_write", write)
     how = Execution(tmp_path, tmp_path / "table.csv", "serial", 1, (1, 1), False, False, quiet=True)

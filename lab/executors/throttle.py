@@ -9,7 +9,7 @@ from contextlib import contextmanager
 TIMES = 10  # the longest pause, in units of what the last time took
 
 
-class Pace:
+class Throttle:
     """Says when something is due again: after `least` seconds, or ten times what it took last if that is longer."""
 
     def __init__(self, least: float, clock: Callable[[], float] = time.monotonic):
