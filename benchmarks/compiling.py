@@ -20,7 +20,7 @@ def measure(whose: str, case: str, folder: Path | None = None) -> dict[str, floa
 
     `folder` caches compiled programs.
     """
-    line = [sys.executable, "-m", "benchmarks.compiling", whose, case, *([str(folder)] if folder else [])]
+    line = [sys.executable, "-m", "icl_lab.benchmarks.compiling", whose, case, *([str(folder)] if folder else [])]
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{' '.join(line[1:])} failed: {done.stderr.strip()}")

@@ -22,7 +22,7 @@ UNIT = 1 if sys.platform == "darwin" else 1024  # bytes per unit of ru_maxrss
 
 def measure(words: Sequence[str], environment: Mapping[str, str] | None = None) -> dict[str, float]:
     """Runs a command through this module: {"seconds", "peak_mib"}; `RuntimeError` with its error output if it fails."""
-    line = [sys.executable, "-m", "benchmarks.processes", *words]
+    line = [sys.executable, "-m", "icl_lab.benchmarks.processes", *words]
     done = subprocess.run(
         line, cwd=ROOT, env=os.environ | dict(environment or {}), capture_output=True, text=True, check=False
     )

@@ -44,16 +44,17 @@ PACKAGES = {
     "scipy": "scipy",
     "tqdm": "tqdm",
 }
-# import name of an extra -> how it is installed
+# import name -> the extra in pyproject.toml that brings it; in a checkout requirements-EXTRA.txt pins it
 EXTRAS = {
-    "blackjax": "-r requirements-dev.txt",
-    "jinja2": "-r requirements-dev.txt",
-    "pytest": "-r requirements-dev.txt",
-    "ray": "-r requirements-ray.txt",
-    "submitit": "-r requirements-slurm.txt",
-    "tensorboard": "-r requirements-tensorboard.txt",
-    "wandb": "-r requirements-wandb.txt",
+    "blackjax": "dev",
+    "jinja2": "dev",
+    "pytest": "dev",
+    "ray": "ray",
+    "submitit": "slurm",
+    "tensorboard": "tensorboard",
+    "wandb": "wandb",
 }
+ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # of a checkout, or of the installed package
 MOST_THREADS = 1024  # no machine has more, and 100 000 threads would need gigabytes before the first step
 
 
@@ -85,7 +86,9 @@ def check_extra(package: str) -> None:
 
 def _lacking(package: str) -> str:
     python = sys.executable or "python"
-    line = f"{python} -m pip install {EXTRAS[package]}"
+    pinned = f"requirements-{EXTRAS[package]}.txt"
+    what = f"-r {pinned}" if os.path.exists(os.path.join(ROOT, pinned)) else f"'icl-lab[{EXTRAS[package]}]'"
+    line = f"{python} -m pip install {what}"
     return f"{python} lacks the package {package}; install it with `{line}`"
 
 

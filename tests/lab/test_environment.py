@@ -219,21 +219,3 @@ def test_threads_of_a_run_follow_the_same_rule(tmp_path: Path) -> None:
     rundir.update_meta(run, **begun, threads=environment.MOST_THREADS + 1)
     with pytest.raises(StoreError, match=r"a run's meta.json"), locked_runs([(run, RegressionConfig())]):
         pass
-
-
-# Installing
-
-
-@pytest.mark.parametrize("words", ["wheel .", "install --dry-run .", "install --dry-run -e ."])
-def test_installing_is_one_sentence_and_leaves_nothing(words: str, root: Path, tmp_path: Path) -> None:
-    tree = tmp_path / "tree"
-    (tree / "scripts").mkdir(parents=True)
-    for name in ("pyproject.toml", "scripts/refuse_install.py"):
-        shutil.copy(root / name, tree / name)
-    before = snapshot(tree)
-    line = [sys.executable, "-m", "pip", "--disable-pip-version-check", *words.split(), "--no-index", "--no-deps"]
-    done = subprocess.run(line, cwd=tree, capture_output=True, text=True)
-    assert done.returncode == 1
-    assert "The laboratory is not installed but run from its root: `make env`" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert snapshot(tree) == before

@@ -10,7 +10,7 @@ import pytest
 from icl_lab.lab.environment import EXTRAS, PACKAGES
 from icl_lab.scripts.reference_page.commands import commands
 from tests.doors import ROOT
-from tests.test_imports import FLOOR, graph, modules
+from tests.test_imports import PACKAGE, graph, modules
 
 # command line -> what it needs besides requirements.txt
 NEEDS = {
@@ -51,7 +51,8 @@ def test_a_missing_package_is_found_before_the_work(
     monkeypatch.setattr("icl_lab.lab.environment.find_spec", lambda name: None if name == package else name)
     command, *words = line.split()
     said = refused(command, *words)
-    assert f"lacks the package {package}; install it with `{sys.executable} -m pip install {EXTRAS[package]}`" in said
+    pinned = f"-r requirements-{EXTRAS[package]}.txt"
+    assert f"lacks the package {package}; install it with `{sys.executable} -m pip install {pinned}`" in said
 
 
 def imports(path: Path) -> Iterator[str]:
@@ -67,7 +68,7 @@ def imports(path: Path) -> Iterator[str]:
 
 def test_every_package_is_required_or_an_extra(root: Path) -> None:
     pinned = {line.partition("==")[0].lower() for line in (root / "requirements.txt").read_text().splitlines()}
-    known = {*sys.stdlib_module_names, *FLOOR, *PACKAGES, *EXTRAS, *OPTIONAL, "scripts", "benchmarks"}
+    known = {*sys.stdlib_module_names, PACKAGE, *PACKAGES, *EXTRAS, *OPTIONAL}
     for path, parts in modules(root):
         for name in imports(path):
             assert name in known or name.lower() in pinned, f"{'.'.join(parts)} imports {name}"
@@ -76,17 +77,18 @@ def test_every_package_is_required_or_an_extra(root: Path) -> None:
 def test_every_command_that_reaches_an_extra_is_in_the_table(root: Path) -> None:
     """By the imports of its modules, in functions too."""
     arrows = graph(root, in_functions=True)
-    users = {".".join(parts): {*imports(path)} & {"blackjax", "jinja2"} for path, parts in modules(root)}
+    users = {".".join((PACKAGE, *parts)): {*imports(path)} & {"blackjax", "jinja2"} for path, parts in modules(root)}
     checked = {line.split()[0] for line in NEEDS}
     for command in commands():
-        reached, left = {command}, [command]
+        reached, left = {f"{PACKAGE}.{command}"}, [f"{PACKAGE}.{command}"]
         while left:
             left += (new := arrows.get(left.pop(), set()) - reached)
             reached |= new
         needed = set().union(*(users.get(module, set()) for module in reached))
         excepted = command in NOT_USED or command.split(".")[0] in NOT_USED or command.startswith("runners.")
+        assert reached <= {*arrows}, command
         assert not needed or command in checked or excepted, f"{command} reaches {needed}"
 
 
 def test_the_files_of_the_extras_exist() -> None:
-    assert all((ROOT / words.removeprefix("-r ")).exists() for words in EXTRAS.values())
+    assert all((ROOT / f"requirements-{name}.txt").exists() for name in EXTRAS.values())

@@ -127,9 +127,10 @@ def test_without_a_slurm_cluster_it_is_refused(
 def test_the_packages_are_those_of_the_requirements(root: Path) -> None:
     from icl_lab.lab.environment import EXTRAS
 
-    for file in (words.removeprefix("-r ") for words in EXTRAS.values()):
+    for name in EXTRAS.values():
+        file = f"requirements-{name}.txt"
         first = (root / file).read_text().split("\n\n")[0]
         packages = {line.partition("==")[0].lower() for line in first.splitlines() if "==" in line}
-        extras = {module for module, words in EXTRAS.items() if words == f"-r {file}"}
+        extras = {module for module, words in EXTRAS.items() if words == name}
         assert extras <= packages
         assert extras == packages or file == "requirements-dev.txt"  # which has what checks need too

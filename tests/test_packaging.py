@@ -1,0 +1,111 @@
+"""`pip install` of the tree and of its wheel: one package, beside a neighbour's own `src/`, `plots/`, `analysis.py`."""
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+NOT_BUILT = (".git", ".venv", "runs", "tests", "report", "build", "__pycache__", ".*_cache", ".hypothesis")
+OWN = {"src/__init__.py": "OWN = 'src'", "plots/__init__.py": "OWN = 'plots'", "analysis.py": "OWN = 'analysis'"}
+ORDERS = {"own first": ("{own}", "{ours}"), "ours first": ("{ours}", "{own}")}
+SCRIPT = """
+{first}
+{second}
+assert [src.OWN, plots.OWN, analysis.OWN] == ["src", "plots", "analysis"]
+assert icl_lab.src.data_config.DataConfig().dim == 10 and icl_lab.analysis.__name__ == "icl_lab.analysis"
+print(icl_lab.__file__)
+"""
+OURS = "import icl_lab.src.data_config, icl_lab.plots.style, icl_lab.store, icl_lab.analysis"
+
+
+def run(*words: object, cwd: Path, **variables: str) -> str:
+    """The output of a command that must succeed, without what the tests' own environment adds to the path."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    line = [str(word) for word in words]
+    done = subprocess.run(line, cwd=cwd, capture_output=True, text=True, env=kept | variables, check=False)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def tree(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the tree, since a build leaves folders in it."""
+    copy = tmp_path_factory.mktemp("tree") / "lab"
+    shutil.copytree(root, copy, symlinks=True, ignore=shutil.ignore_patterns(*NOT_BUILT))
+    return copy
+
+
+@pytest.fixture(scope="module")
+def install(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Installs into a fresh environment, whose other packages are those of the tests, and gives its interpreter."""
+
+    def installed(*words: object) -> Path:
+        folder = tmp_path_factory.mktemp("fresh") / "env"
+        run(sys.executable, "-m", "venv", "--without-pip", folder, cwd=tree)
+        python = folder / "bin" / "python"
+        packages = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=tree).strip())
+        (packages / "others.pth").write_text(sysconfig.get_path("purelib"))
+        pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python)
+        run(*pip, "install", "--no-index", "--no-deps", "--no-build-isolation", *words, cwd=tree)
+        return python
+
+    return installed
+
+
+@pytest.fixture(scope="module")
+def wheel(tree: Path) -> Path:
+    line = (sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--no-index", "--no-deps")
+    run(*line, "--no-build-isolation", "--wheel-dir", "dist", ".", cwd=tree)
+    return next((tree / "dist").glob("*.whl"))
+
+
+@pytest.fixture(scope="module", params=["wheel", "editable"])
+def python(request: pytest.FixtureRequest, tree: Path, install: Callable[..., Path]) -> Path:
+    """The interpreter of an environment in which the laboratory is installed."""
+    return install(request.getfixturevalue("wheel")) if request.param == "wheel" else install("--editable", ".")
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_neighbours_own_modules_stay_theirs(order: str, python: Path, tmp_path: Path) -> None:
+    for name, text in OWN.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    first, second = (each.format(own="import src, plots, analysis", ours=OURS) for each in ORDERS[order])
+    said = run(python, "-c", SCRIPT.format(first=first, second=second), cwd=tmp_path)
+    assert Path(said.strip()).name == "__init__.py"
+    assert not Path(said.strip()).is_relative_to(tmp_path)
+
+
+def test_a_wheel_trains_a_run_in_an_empty_folder_as_the_checkout_does(
+    wheel: Path, install: Callable[..., Path], root: Path, tmp_path: Path
+) -> None:
+    """One package, no module of the root on the path, the same bytes."""
+    words = "--steps 4 --eval_every 2 --batch_size 16 --config.eval_tasks=32 --quiet --out".split()
+    python = install(wheel)
+    run(python, "-m", "icl_lab.runners.run", "lsa1", *words, "run", cwd=tmp_path, NPROC="1")
+    run(sys.executable, "-m", "runners.run", "lsa1", *words, tmp_path / "ours", cwd=root, NPROC="1")
+    for name in ("metrics.jsonl", "params.safetensors", "metrics_summary.json"):
+        assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "ours" / name).read_bytes(), name
+    assert "lsa1" in run(python, "-m", "icl_lab.store.runs", ".", cwd=tmp_path)
+    assert "--models" in run(python, "-m", "icl_lab.eval_order", "--help", cwd=tmp_path)
+    done = subprocess.run([python, "-c", "import runners"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1] == "ModuleNotFoundError: No module named 'runners'"
+
+
+def test_packages_that_are_installed_within_the_ranges_stay(root: Path) -> None:
+    """The ranges take what requirements.txt pins, and what comes after it."""
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    extras = {f"requirements-{name}.txt": asked for name, asked in project["optional-dependencies"].items()}
+    for file, asked in [("requirements.txt", project["dependencies"]), *extras.items()]:
+        pins = dict(line.split("==") for line in (root / file).read_text().splitlines() if "==" in line)
+        pins = {name.lower().replace("_", "-"): pin for name, pin in pins.items()}
+        for each in map(Requirement, asked):
+            assert pins[each.name.lower().replace("_", "-")] in each.specifier, f"{file}: {each}"
+            assert all(part.operator == ">=" for part in each.specifier), each
