@@ -22,17 +22,18 @@ import numpy as np
 from jax import Array
 from jax.tree_util import Partial
 
-from icl_lab.analysis.algorithms import TF, algorithms_of, defined
 from icl_lab.analysis.command import Command
-from icl_lab.analysis.loaded_run import ComparedRun, load_compared
+from icl_lab.analysis.loaded_run import ComparedRun, algorithms_of, load_compared
 from icl_lab.analysis.shifts import replaced_labels
 from icl_lab.baselines.comparison import SMALLEST_NORM, sensitivity
+from icl_lab.families.regression.baselines import defined
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.regression.task import make_test_batch
 from icl_lab.lab import cli
 from icl_lab.plots.algorithm_distance import draw_algorithm_distance
 from icl_lab.src.batch import Batch
 from icl_lab.src.checks import same_shape
+from icl_lab.src.registries import MODEL
 from icl_lab.src.statistics import mean_and_error, ratio_and_error
 from icl_lab.store import layout
 from icl_lab.store.atomic import write_csv
@@ -93,7 +94,7 @@ def matrix(loaded: ComparedRun) -> list[dict[str, Any]]:
     The loss also with replaced labels. Of an algorithm that is not defined the reason.
     """
     algorithms = algorithms_of(loaded)
-    predictors = {TF: loaded.predict, **defined(algorithms)}
+    predictors = {MODEL: loaded.predict, **defined(algorithms)}
     rows = pairs(loaded.config, predictors)
     for count, losses in replaced_labels(loaded.config, predictors).items():
         rows += [_row(FINAL, name, "", f"loss_replaced_{count}", mean_and_error(each)) for name, each in losses.items()]
@@ -122,8 +123,8 @@ def over_training(loaded: ComparedRun, names: Iterable[str] = ()) -> Iterator[di
     for step, checkpoint in loaded.checkpoints():
         if others is None:
             others = {name: response(f, batch) for name, f in defined(algorithms_of(loaded, names)).items()}
-        responses = {TF: response(checkpoint.predict, batch), **others}
-        yield from (row for row in against(str(step), TF, responses, targets) if row["column"] != TF)
+        responses = {MODEL: response(checkpoint.predict, batch), **others}
+        yield from (row for row in against(str(step), MODEL, responses, targets) if row["column"] != MODEL)
 
 
 def against(step: str, name: str, responses: Mapping[str, Response], targets: np.ndarray) -> Iterator[dict[str, Any]]:

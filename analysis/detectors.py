@@ -13,47 +13,25 @@ error. Neither depends on a model.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
 
 from icl_lab.analysis.separation import separation
-from icl_lab.baselines.mask_bayes import mask_posterior
+from icl_lab.baselines.registry import score_of_pairs
 from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.regression.outputs import DETECTORS
 from icl_lab.src.batch import Batch
 from icl_lab.src.checks import ConfigError
 from icl_lab.src.context import Context
-from icl_lab.src.ordering import leave_one_out_gd_error
 
 MOST_MASKS = 2**23  # masks times contexts that are tried: a quarter of a second; all 2048 contexts up to 12 pairs
 
-_gd_error = jax.jit(leave_one_out_gd_error, static_argnames="data")
 
-
-def clean_posterior(batch: Batch, config: RegressionConfig) -> np.ndarray:
-    """P(pair j is clean | the context's pairs) [B, N], summed over all 2^N masks of hit pairs."""
-    return mask_posterior(batch, config.data, config.eval).clean
-
-
-def minus_gd_error(batch: Batch, config: RegressionConfig) -> np.ndarray:
-    """Minus the error [B, N] of one GD step from the other pairs about a pair, whose size is best for clean ones."""
-    config.data.check_moments("the leave-one-out error")
-    return -np.asarray(_gd_error(batch, config.data), np.float64)
-
-
-class Detector(NamedTuple):
-    """A score [B, N] of a batch's pairs, and how many contexts of N pairs it is measured on at most."""
-
-    score: Callable[[Batch, RegressionConfig], np.ndarray]
-    most: Callable[[int], int]
-
-
-DETECTORS: dict[str, Detector] = {
-    "mask_bayes": Detector(clean_posterior, lambda pairs: max(2, MOST_MASKS >> pairs)),
-    "loo_gd": Detector(minus_gd_error, lambda pairs: MOST_MASKS),
-}
+def most_contexts(name: str, pairs: int) -> int:
+    """How many contexts of so many pairs a detector is measured on at most."""
+    return max(2, MOST_MASKS >> pairs) if name == "mask_bayes" else MOST_MASKS
 
 
 @np.errstate(over="ignore", invalid="ignore")  # non-finite values are null in the file
@@ -64,8 +42,8 @@ def detectors(config: RegressionConfig, context: Context, twin: Batch, seed: int
     """
     hit, pairs = np.asarray(context.hit), context.batch.y.shape[1]
     separations = {}
-    for name, (score, most) in DETECTORS.items():
-        tasks = min(len(hit), most(pairs))
+    for name in DETECTORS:
+        score, tasks = score_of_pairs(name), min(len(hit), most_contexts(name, pairs))
         parts = [_first(batch, tasks) for batch in (context.batch, twin)]
         try:
             scores, reason = [score(part, config) for part in parts], {}

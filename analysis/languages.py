@@ -1,4 +1,4 @@
-"""Metrics of a run of languages on its test sets: losses and accuracies of model and opponents, and what it looks at.
+"""Metrics of a run of languages on its test sets: losses and accuracies of model and baselines, and what it looks at.
 
 All predictors see the same tasks, so losses are compared paired. A prediction is the sum of a context-free part, its
 mean over contexts for one query, and a contextual part, the rest.
@@ -19,7 +19,7 @@ from icl_lab.analysis.algorithm_distance import Response, against, response
 from icl_lab.analysis.loaded_run import LoadedRun
 from icl_lab.analysis.weights import construction, products, rescale
 from icl_lab.baselines.iterations import why_missing
-from icl_lab.families.languages.baselines import Opponents, fitted_opponents, of_strings
+from icl_lab.families.languages.baselines import FittedBaselines, fitted_baselines, of_strings
 from icl_lab.families.languages.coded import Coded, frequencies
 from icl_lab.families.languages.config import LanguagesConfig
 from icl_lab.families.languages.pools import Pool, distinct_strings, pools_of
@@ -33,7 +33,7 @@ from icl_lab.store.atomic import write_csv, write_npz
 SHUFFLE_SEED = 0
 CONTEXTS = 32  # others in which each query is asked, for its context-free part
 MODEL = "model"
-RATIOS = ("gd", "ridge", "optimum", "optimum_biased", "no_context")  # opponents that the loss is divided by
+RATIOS = ("gd", "ridge", "optimum", "optimum_biased", "no_context")  # baselines that the loss is divided by
 
 
 class Metrics(NamedTuple):
@@ -59,13 +59,13 @@ def write_layer(loaded: LoadedRun) -> dict[str, Any]:
     """Writes weights.npz of a model that has products of weights on codes, and gives the spectra of one layer."""
     config, params, eval_set = loaded.config, loaded.params, loaded.eval_set
     if has_products(config):
-        write_npz(loaded.run / layout.WEIGHTS, weight_arrays(config, params, eval_set.opponents))
-    return spectra(config, params, eval_set.opponents, eval_set.codes.train)
+        write_npz(loaded.run / layout.WEIGHTS, weight_arrays(config, params, eval_set.baselines))
+    return spectra(config, params, eval_set.baselines, eval_set.codes.train)
 
 
 def metrics_of(config: LanguagesConfig, model: Model, params: Any, codes: Coded) -> Metrics:
     """All metrics on the test sets: on unseen strings (headline), and on unseen languages."""
-    opponents, sets, pools = fitted_opponents(config, codes.train), make_test_sets(config, codes), pools_of(config.data)
+    baselines, sets, pools = fitted_baselines(config, codes.train), make_test_sets(config, codes), pools_of(config.data)
     predict = Partial(model.predict, params)
     sections: dict[str, Any] = {}
     rows: list[dict[str, Any]] = []
@@ -74,7 +74,7 @@ def metrics_of(config: LanguagesConfig, model: Model, params: Any, codes: Coded)
             continue
         others = of_strings(pools.languages, pool, tasks.drawn)
         responses = {MODEL: response(predict, tasks.batch)}
-        responses |= {other: response(predictor, tasks.batch) for other, predictor in opponents.predictors.items()}
+        responses |= {other: response(predictor, tasks.batch) for other, predictor in baselines.predictors.items()}
         sections[name] = on_tasks(tasks, responses, others)
         if name == "headline":
             sections[name] |= of_context(predict, tasks, responses[MODEL].predictions)
@@ -171,7 +171,7 @@ def has_products(config: LanguagesConfig) -> bool:
     return plain and all(model.kind(layer) == "linear" for layer in range(model.num_layers))
 
 
-def weight_arrays(config: LanguagesConfig, params: Any, opponents: Opponents) -> dict[str, np.ndarray]:
+def weight_arrays(config: LanguagesConfig, params: Any, baselines: FittedBaselines) -> dict[str, np.ndarray]:
     """weights.npz: products as trained and rescaled, gradient descent's construction (empty where
     there is none), and the optimum's, [L, H, W, W].
 
@@ -181,9 +181,9 @@ def weight_arrays(config: LanguagesConfig, params: Any, opponents: Opponents) ->
     dim, kq_pv = config.architecture.dim, products(config, params)
     arrays = dict(zip(("kq", "pv"), kq_pv, strict=True))
     arrays |= dict(zip(("rescaled_kq", "rescaled_pv"), rescale(*kq_pv, dim), strict=True))
-    arrays |= dict(zip(("construction_kq", "construction_pv"), construction(config, opponents.step_size), strict=True))
+    arrays |= dict(zip(("construction_kq", "construction_pv"), construction(config, baselines.step_size), strict=True))
     kq, pv = (np.zeros((1, 1, dim + 1, dim + 1)) for _ in range(2))
-    kq[0, 0, :dim, :dim], pv[0, 0, dim, dim] = opponents.layer, -1.0
+    kq[0, 0, :dim, :dim], pv[0, 0, dim, dim] = baselines.layer, -1.0
     arrays |= dict(zip(("optimum_kq", "optimum_pv"), rescale(kq, pv, dim), strict=True))
     return arrays
 
@@ -206,10 +206,10 @@ def singular_values(layer: np.ndarray, codes: np.ndarray, pool: Pool) -> list[fl
     return [float(value) for value in np.linalg.svd(root @ layer @ root, compute_uv=False)]
 
 
-def spectra(config: LanguagesConfig, params: Any, opponents: Opponents, codes: np.ndarray) -> dict[str, Any]:
+def spectra(config: LanguagesConfig, params: Any, baselines: FittedBaselines, codes: np.ndarray) -> dict[str, Any]:
     """The singular values of the model, the optimum and gradient descent, for one linear layer."""
     layer, pool = layer_of(config, params), pools_of(config.data).train
     if layer is None:
         return {}
-    layers = {MODEL: layer, "optimum": opponents.layer, "gd": opponents.step_size * np.eye(len(layer))}
+    layers = {MODEL: layer, "optimum": baselines.layer, "gd": baselines.step_size * np.eye(len(layer))}
     return {"singular_values": {name: singular_values(matrix, codes, pool) for name, matrix in layers.items()}}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -11,6 +11,7 @@ import jax
 from jax.tree_util import Partial
 
 from icl_lab import store
+from icl_lab.families.regression.baselines import made_or_reason, names_of
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.regression.task import GradientDescent, find_gd
 from icl_lab.families.shared_arrays import shared_with
@@ -18,6 +19,7 @@ from icl_lab.families.task import model_of
 from icl_lab.src.model import Model
 from icl_lab.src.precision import use_highest_precision
 from icl_lab.src.prng import Purpose, key, purpose_key
+from icl_lab.src.registries import ALGORITHM, ALWAYS
 from icl_lab.store import layout, snapshots
 from icl_lab.store.params import flattened
 from icl_lab.store.readers import StoreError, check_arrays
@@ -97,3 +99,12 @@ def compared(loaded: LoadedRun) -> ComparedRun:
     """A run whose evaluation set is made already, with the gradient descent of that."""
     parts = (loaded.run, loaded.config, loaded.model, loaded.params, loaded.batch)
     return ComparedRun(*parts, loaded.eval_set.gd, eval_set=loaded.eval_set)
+
+
+def algorithms_of(loaded: ComparedRun, names: Iterable[str] = ()) -> dict[str, Partial | str]:
+    """The algorithms of a run as predictors, and the baselines that its config names; all if no names are given.
+
+    An undefined one is replaced by the reason.
+    """
+    wanted = names or (*names_of(ALWAYS, ALGORITHM), *loaded.config.baselines)
+    return {name: made_or_reason(name, loaded.config, loaded.gd, loaded.batch) for name in wanted}

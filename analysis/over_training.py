@@ -14,10 +14,8 @@ from jax.tree_util import Partial
 
 from icl_lab.analysis.command import Command
 from icl_lab.analysis.copying import first_layer_gradients, own_next_other
-from icl_lab.analysis.loaded_run import ComparedRun, load_compared
+from icl_lab.analysis.loaded_run import ComparedRun, algorithms_of, load_compared
 from icl_lab.baselines.comparison import compare
-from icl_lab.baselines.gd_plus_plus import fitted_gd_plus_plus
-from icl_lab.src.checks import ConfigError
 from icl_lab.store import layout
 from icl_lab.store.atomic import write_csv
 
@@ -26,20 +24,12 @@ COPIED = ("own", "next", "other", "other_with_next")
 
 
 def baselines_of(loaded: ComparedRun) -> dict[str, Partial | str]:
-    """Gradient descent, and GD++ with learned rates where a run has several linear layers.
+    """Gradient descent, and GD++ with the best rates where a run has several linear layers.
 
     An undefined baseline is replaced by the reason: GD++ is fitted in closed form, which needs the inputs' variance.
     """
-    config, steps = loaded.config, loaded.gd.steps
-    baselines: dict[str, Partial | str] = {"gd": loaded.gd.predict}
-    if steps > 1 and config.model.tokens == "concatenated":
-        try:
-            baselines["gd_plus_plus"] = fitted_gd_plus_plus(
-                config.data, steps, config.model.recurrent, config.data_seed
-            )
-        except ConfigError as reason:
-            baselines["gd_plus_plus"] = str(reason)
-    return baselines
+    several = loaded.gd.steps > 1 and loaded.config.model.tokens == "concatenated"
+    return algorithms_of(loaded, ("gd", "gd_plus_plus") if several else ("gd",))
 
 
 def over_training(loaded: ComparedRun) -> list[dict[str, Any]]:

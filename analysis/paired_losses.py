@@ -6,43 +6,26 @@ its standard error from the paired differences.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache, partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.tree_util import Partial
 
 from icl_lab.analysis.loaded_run import ComparedRun
 from icl_lab.baselines.gradient_descent import Predictor, context_losses
-from icl_lab.baselines.linear_mmse import bayes_penalty, ridge
-from icl_lab.baselines.opponents import OPPONENTS
+from icl_lab.families.regression.baselines import made, names_of
 from icl_lab.families.regression.task import make_test_batch
-from icl_lab.src import registries
 from icl_lab.src.batch import Batch
 from icl_lab.src.checks import ConfigError, same_shape
 from icl_lab.src.data_config import DataConfig
+from icl_lab.src.registries import ALWAYS
 from icl_lab.src.statistics import mean_and_error, not_defined, ratio_and_error
 
 MOST_RATES, LARGEST_DIM = 3, 20  # steps with rates of their own, and dimensions, up to which GD++ is fitted in seconds
-
-
-def zero(batch: Batch) -> Array:
-    """Predictions [B] of nothing: zero."""
-    return jnp.zeros_like(batch.y_query)
-
-
-# name in the summary -> how the run's baseline is made
-BASELINES: dict[str, Callable[[ComparedRun], Predictor]] = registries.OPPONENTS.reserving(
-    {
-        "gd": lambda loaded: loaded.gd.predict,
-        "ridge": lambda loaded: partial(ridge, penalty=bayes_penalty(loaded.config.data)),
-        "zero": lambda loaded: zero,
-    }
-)
 
 
 def fitted_gd_plus_plus_of(loaded: ComparedRun) -> Partial | None:
@@ -58,9 +41,8 @@ def fitted_gd_plus_plus_of(loaded: ComparedRun) -> Partial | None:
         return None
     if steps > MOST_RATES and not model.recurrent:
         return None
-    from icl_lab.baselines.gd_plus_plus import fitted_gd_plus_plus  # brings SciPy, which most runs do without
-
-    return fitted_gd_plus_plus(data, steps, model.recurrent, loaded.config.data_seed)
+    fitted: Partial = made("gd_plus_plus", loaded.config, loaded.gd)
+    return fitted
 
 
 def half_squared_errors(predictors: Mapping[str, Predictor], batch: Batch) -> dict[str, np.ndarray]:
@@ -100,7 +82,7 @@ def measure_test_set(loaded: ComparedRun) -> dict[str, Any]:
     """Losses on the test tasks, with standard errors; ratios to gradient descent, and to GD++, are paired."""
     config = loaded.config
     batch = make_test_batch(config)
-    predictors = {"tf": loaded.predict} | {name: make(loaded) for name, make in BASELINES.items()}
+    predictors = {"tf": loaded.predict} | {name: made(name, config, loaded.gd) for name in names_of(ALWAYS)}
     errors_of = half_squared_errors(predictors, batch)
     ratio, ratio_error = ratio_and_error(errors_of["tf"], errors_of["gd"])
     result: dict[str, Any] = {"tasks": config.test_tasks, "loss_ratio": ratio, "loss_ratio_se": ratio_error}
@@ -109,8 +91,8 @@ def measure_test_set(loaded: ComparedRun) -> dict[str, Any]:
     result |= ratios | losses["tf"] | losses["gd"] | plus_plus
     for numbers in losses.values():
         result |= numbers
-    for name in config.opponents:
-        result |= _ratio_to_opponent(loaded, name, batch, errors_of["tf"])
+    for name in config.baselines:
+        result |= _ratio_to_named(loaded, name, batch, errors_of["tf"])
     if loaded.gd.steps == 1 and config.eval.noise_mode == "clean" and config.data.num_distractors == 0:
         result |= averaged_loss(batch, config.data, loaded.gd.step_size)
     return result
@@ -132,9 +114,9 @@ def _ratio_to_gd_plus_plus(loaded: ComparedRun, batch: Batch, tf: np.ndarray) ->
     return _named(ratio, ratio_and_error(tf, errors)), _named(loss, mean_and_error(errors))
 
 
-def _ratio_to_opponent(loaded: ComparedRun, name: str, batch: Batch, tf: np.ndarray) -> dict[str, Any]:
-    """The loss of a registered opponent and the ratio to it, in its own program; null with a reason if undefined."""
-    predict = partial(OPPONENTS[name], config=loaded.config)
+def _ratio_to_named(loaded: ComparedRun, name: str, batch: Batch, tf: np.ndarray) -> dict[str, Any]:
+    """The loss of a baseline that the config names, and the ratio to it, in its own program; null if undefined."""
+    predict = made(name, loaded.config, loaded.gd)
     ratio, loss = f"{name}_ratio", f"{name}_loss"
     try:
         errors = half_squared_errors({name: predict}, batch)[name]

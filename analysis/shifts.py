@@ -23,11 +23,11 @@ from jax.tree_util import Partial
 
 from icl_lab.analysis.command import Command
 from icl_lab.analysis.loaded_run import ComparedRun, load_compared
-from icl_lab.analysis.paired_losses import half_squared_errors, zero
+from icl_lab.analysis.paired_losses import half_squared_errors
 from icl_lab.baselines import preconditioned
-from icl_lab.baselines.gradient_descent import Predictor
+from icl_lab.baselines.gradient_descent import Predictor, zero
 from icl_lab.baselines.linear_mmse import bayes_penalty, primal_ridge, ridge
-from icl_lab.baselines.opponents import check_clean
+from icl_lab.baselines.registry import check_clean
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.regression.task import GradientDescent, make_test_batches
 from icl_lab.families.task import model_of, task_key

@@ -166,6 +166,6 @@ def version_space(members: np.ndarray, strings: np.ndarray, y: np.ndarray) -> np
     return predictions
 
 
-def any_language(members: np.ndarray, strings: np.ndarray) -> np.ndarray:
-    """Predictions [B] without context: 1 where any of the languages has the query, else -1."""
+def any_language(members: np.ndarray, strings: np.ndarray, y: np.ndarray | None = None) -> np.ndarray:
+    """Predictions [B] without context, whose labels it does not use: 1 where any language has the query, else -1."""
     return np.where(members[:, strings[:, -1]].any(axis=0), 1.0, -1.0)

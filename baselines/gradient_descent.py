@@ -14,11 +14,20 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from icl_lab.baselines.registry import Contexts
 from icl_lab.src.batch import Batch
 from icl_lab.src.checks import require
 from icl_lab.src.data_config import LinearData
+from icl_lab.src.ordering import leave_one_out_gd_error
 
 Predictor = Callable[[Batch], Array]
+
+_leave_one_out = jax.jit(leave_one_out_gd_error, static_argnames="data")
+
+
+def zero(batch: Batch) -> Array:
+    """Predictions [B] of no step: zero."""
+    return jnp.zeros_like(batch.y_query)
 
 
 def gd(batch: Batch, step_size: float | Array, steps: int = 1, start: Array | None = None) -> Array:
@@ -67,6 +76,15 @@ def gd_plus_plus(
     first = (batch.x, batch.y, batch.x_query, jnp.zeros_like(batch.y_query))
     (_, _, _, prediction), _ = jax.lax.scan(step, first, rates)
     return prediction
+
+
+def minus_gd_error(batch: Batch, config: Contexts) -> np.ndarray:
+    """Minus the error [B, N] of one GD step from the other pairs about a pair, whose size is best for clean ones.
+
+    -|y_i - c sum_(j != i) y_j x_j.x_i|, c the step of least expected loss on N - 1 clean pairs.
+    """
+    config.data.check_moments("the leave-one-out error")
+    return -np.asarray(_leave_one_out(batch, config.data), np.float64)
 
 
 def context_losses(batch: Batch, data: LinearData, step_size: float) -> Array:

@@ -8,11 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
+from icl_lab.baselines.registry import Contexts, check_clean
 from icl_lab.src.batch import Batch
 from icl_lab.src.checks import require
 from icl_lab.src.config import ContextConfig
+from icl_lab.src.covariance import fixed_eigenvalues
+from icl_lab.src.data import TASK_POWERS
 from icl_lab.src.data_config import DataConfig, LinearData
 from icl_lab.src.registries import NOISE_MODES
 from icl_lab.src.registry import Functions
@@ -66,6 +70,39 @@ def bayes_penalty(data: LinearData) -> float:
     s^2 is the mean variance of a task's coordinate, before any task covariance; with one, use `gaussian_posterior`.
     """
     return data.noise_std**2 / data.mean_task_variance
+
+
+def gaussian_posterior(batch: Batch, config: Contexts) -> Array:
+    """The posterior mean under tasks N(m 1, W) and the config's noise: m 1 + W X^T (X W X^T + s^2 I)^-1 (y - m X 1).
+
+    Of tasks that are not Gaussian the best predictor that is linear in the labels. `ConfigError` where labels are not
+    linear, where W differs between contexts, and where the run trains or is tested on corrupted pairs.
+    """
+    data = config.data
+    check_clean(config)
+    require(data.teacher == "linear", f"the posterior is of linear labels; the teacher is {data.teacher}")
+    eigenvalues, power = fixed_eigenvalues(data), TASK_POWERS[data.task_covariance]
+    shared = power == 0 or (eigenvalues is not None and data.axes == "coordinates")
+    require(shared, "the posterior is of tasks whose covariance no context draws for itself")
+    deviations = np.ones(data.dim) if power == 0 or eigenvalues is None else eigenvalues**power
+    scale = jnp.asarray(deviations, batch.x.dtype)
+    white = batch._replace(
+        x=batch.x * scale[None, None],
+        x_query=batch.x_query * scale[None],
+        y=batch.y - data.task_mean * jnp.sum(batch.x, axis=2),
+    )
+    mean = data.task_mean * jnp.sum(batch.x_query, axis=1)
+    return ridge(white, data.noise_std**2 / data.mean_task_variance) + mean
+
+
+def posterior_noise(config: Contexts) -> float:
+    """The noise variance of linear labels; `ConfigError` without noise, and for other labels or tasks."""
+    check_clean(config)
+    data = config.data
+    plain = data.teacher == "linear" and data.task_covariance == "isotropic" and data.task_mean == 0
+    require(plain, "the posterior is of linear labels and of tasks without a mean or a covariance besides")
+    require(data.noise_std > 0, "noise_std is 0; the posterior is of labels with noise")
+    return data.noise_std**2
 
 
 def partly_agreeing(batch: Batch, data: DataConfig, agreement: float) -> Array:

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from icl_lab.baselines.linear_mmse import linear_mmse
+from icl_lab.baselines.registry import Contexts
 from icl_lab.src.batch import Batch
 from icl_lab.src.checks import require
 from icl_lab.src.config import ContextConfig
@@ -119,6 +120,11 @@ def mask_bayes(batch: Batch, data: DataConfig, context: ContextConfig) -> np.nda
     is left and it is `linear_mmse`. What it knows, and where it raises `ConfigError`: `mask_posterior`.
     """
     return mask_posterior(batch, data, context).prediction
+
+
+def clean_posterior(batch: Batch, config: Contexts) -> np.ndarray:
+    """P(pair j is clean | the context's pairs) [B, N], summed over all 2^N masks of hit pairs."""
+    return mask_posterior(batch, config.data, config.eval).clean
 
 
 def mask_posterior(batch: Batch, data: DataConfig, context: ContextConfig) -> MaskPosterior:

@@ -20,7 +20,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from icl_lab.baselines import bayes
-from icl_lab.baselines.linear_mmse import ridge_weights
+from icl_lab.baselines.linear_mmse import posterior_noise, ridge_weights
+from icl_lab.baselines.registry import Contexts
 from icl_lab.src.batch import Batch
 from icl_lab.src.checks import in_range, require
 from icl_lab.src.tasks import MIXTURE_STD, centres
@@ -63,6 +64,14 @@ def predict(batch: Batch, noise_variance: float, weight_scale: float) -> Array:
     in_range("weight_scale", weight_scale, 0, open_low=True)
     components = posterior(batch, *prior(batch.x.shape[-1], weight_scale), noise_variance)
     return jnp.einsum("bk,bkd,bd->b", components.probabilities, components.means, batch.x_query)
+
+
+def mixture_posterior(batch: Batch, config: Contexts) -> Array:
+    """The posterior mean under tasks of the distribution `mixture`, whatever the run's are.
+
+    `ConfigError` without label noise, and where labels are not linear or tasks have a mean or a covariance besides.
+    """
+    return predict(batch, posterior_noise(config), config.data.weight_scale)
 
 
 def predict_sequence(batch: Batch, noise_variance: float, weight_scale: float) -> Array:

@@ -32,6 +32,7 @@ import numpy as np
 from jax import Array
 
 from icl_lab.baselines.comparison import cosine
+from icl_lab.baselines.registry import Contexts, check_clean
 from icl_lab.src.batch import Batch
 from icl_lab.src.checks import ConfigError, require
 from icl_lab.src.config import ContextConfig
@@ -106,6 +107,15 @@ def predict(batch: Batch, a: np.ndarray | Array) -> Array:
     """Predictions [B]: y^ = 1/N sum_i y_i x_i^T diag(a) x_query."""
     scale = jnp.asarray(a, batch.x.dtype) / batch.x.shape[1]
     return jnp.einsum("bn,bnd,d,bd->b", batch.y, batch.x, scale, batch.x_query)
+
+
+def preconditioned_gd(batch: Batch, config: Contexts) -> Array:
+    """One preconditioned gradient step, the best of one linear attention layer.
+
+    `ConfigError` where that has no closed form, and where the run trains or is tested on corrupted pairs.
+    """
+    check_clean(config)
+    return predict(batch, preconditioner(config.data))
 
 
 def axes_alike(data: DataConfig) -> bool:

@@ -18,6 +18,8 @@ from jax.tree_util import Partial
 
 from icl_lab.baselines import bayes
 from icl_lab.baselines.iterations import iterate, least_between
+from icl_lab.baselines.linear_mmse import posterior_noise
+from icl_lab.baselines.registry import Contexts
 from icl_lab.src.batch import Batch
 from icl_lab.src.checks import in_range, require
 from icl_lab.src.tasks import NONZERO
@@ -35,6 +37,11 @@ def predict(batch: Batch, noise_variance: float, weight_scale: float, probabilit
     supports are too many, and unless noise_variance and weight_scale are above 0.
     """
     return predict_sequence(bayes.as_sequence(batch), noise_variance, weight_scale, probability)[:, -1]
+
+
+def sparse_posterior(batch: Batch, config: Contexts) -> Array:
+    """The posterior mean under tasks of the distribution `sparse`; errors as `mixture_posterior`."""
+    return predict(batch, posterior_noise(config), config.data.weight_scale)
 
 
 def predict_sequence(batch: Batch, noise_variance: float, weight_scale: float, probability: float = NONZERO) -> Array:

@@ -24,6 +24,7 @@ from icl_lab.src.registry import Registry
 __all__ = [
     "PluginError",
     "attention",
+    "baseline",
     "conjecture",
     "family",
     "input_distribution",
@@ -66,7 +67,7 @@ def noise_mode(
 
     `additive`: no effect at sigma = 0. `ignores_sigma`: runs that differ in sigma alone are equivalent. `linear_mmse`
     (batch, data, context) -> [B] is the best linear predictor under this noise; `mask_bayes` (pair, context, out)
-    conditions on a hit pair, as in `baselines.mask_bayes`. Without them these comparators are null.
+    conditions on a hit pair, as in `baselines.mask_bayes`. Without them these baselines are null.
     """
     _check_function("linear_mmse", linear_mmse, "batch data context")
     _check_function("mask_bayes", mask_bayes, "pair context out")
@@ -124,12 +125,17 @@ def attention(name: str) -> Callable[[F], F]:
     return _registering(registries.ATTENTION_KINDS, name, "scores key_size", registries.AttentionKind)
 
 
-def opponent(name: str) -> Callable[[F], F]:
-    """Registers f(batch, config) -> predictions [B]: `--config.opponents=NAME` compares a run with it on the test set.
+def baseline(name: str) -> Callable[[F], F]:
+    """Registers f(batch, config) -> predictions [B]: `--config.baselines=NAME` compares a run with it on the test set.
 
     It may raise `src.checks.ConfigError` where it is not defined; the summary then has null with that reason.
     """
-    return _registering(registries.OPPONENTS, name, "batch config", registries.Opponent)
+    return _registering(
+        registries.BASELINES, name, "batch config", lambda predict: registries.Baseline(predict=predict)
+    )
+
+
+opponent = baseline  # its name in earlier versions
 
 
 def schedule(name: str) -> Callable[[F], F]:
@@ -154,7 +160,7 @@ def conjecture(
     """States the conjecture of this file, which `python -m studies.run FILE` tests: docs/conjecture.md.
 
     A `model` of the family regression, trained with `settings` on `seeds` seeds, is said to do what `algorithm` does:
-    an opponent, or a built-in one. `loss_ratio`, `cosine`: the accepted (low, high) of its loss over the algorithm's
+    a baseline, or a built-in one. `loss_ratio`, `cosine`: the accepted (low, high) of its loss over the algorithm's
     and of the cosine of their sensitivities. `measure(run)` -> a number of a run directory, with its `accepted` range;
     `scale` is that of its interval (`src.intervals.SCALES`). `control`: settings that differ in the control, which is
     trained; by default the control is the same networks untrained.

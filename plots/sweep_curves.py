@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from icl_lab.plots import style, sweep_lines, sweep_panels
 from icl_lab.plots.sweep_lines import Line
 from icl_lab.plots.sweep_panels import DESCENT, INK, MODEL, Drawn, Looks, Panel
-from icl_lab.plots.sweep_table import ALPHAS, COMPARATORS, TASKS, Point, Series, points, records
+from icl_lab.plots.sweep_table import ALPHAS, BASELINES, TASKS, Point, Series, points, records
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,9 +30,9 @@ COMPARED: dict[str, dict[str, Any]] = {
 
 @style.compact
 def draw_noise(table: pd.DataFrame) -> Drawn:
-    """Over the share of noisy pairs: the test loss and the comparators', and each model's change from GD (clean step).
+    """Over the share of noisy pairs: the test loss and the baselines', and each model's change from GD (clean step).
 
-    Comparators know more and more of the noise. Changes are on the same contexts, paired by seed; the tuned
+    Baselines know more and more of the noise. Changes are on the same contexts, paired by seed; the tuned
     step's are shown too.
     """
     noisy = set(zip(*table.loc[table["noisy"], ["model", "ordering"]].T.to_numpy(), strict=True))
@@ -51,7 +51,7 @@ def draw_noise(table: pd.DataFrame) -> Drawn:
         panel.axes.set_xticks(shown, [f"{p:g}" for p in shown])
         panel.axes.set_xlabel("share of noisy pairs p" if panel.lowest else "")
     looks.explain_conditions()
-    for column, name in COMPARATORS.items():
+    for column, name in BASELINES.items():
         if used[column].notna().any():
             looks.explain(name, **COMPARED[column])
     more = ["changes are paired by seed", *_without(used)]
@@ -61,14 +61,14 @@ def draw_noise(table: pd.DataFrame) -> Drawn:
 
 
 def _without(used: pd.DataFrame) -> list[str]:
-    """What the caption says of comparators that a noise mode does not have, where no line is drawn."""
+    """What the caption says of baselines that a noise mode does not have, where no line is drawn."""
     noisy = used[used["noisy"]]
-    missing = {name: noisy.loc[noisy[column].isna(), "noise_mode"].unique() for column, name in COMPARATORS.items()}
+    missing = {name: noisy.loc[noisy[column].isna(), "noise_mode"].unique() for column, name in BASELINES.items()}
     return [f"no value of {name} for {', '.join(modes)}" for name, modes in missing.items() if len(modes)]
 
 
 def _noise_panel(panel: Panel, looks: Looks, span: float) -> Iterator[Series]:
-    """All models' losses and the comparators', or one model's changes and the tuned step's."""
+    """All models' losses and the baselines', or one model's changes and the tuned step's."""
     overview = panel.model is None
     measure = LOSS if overview else CHANGE
     values = _as_they_are if overview else _changes
@@ -79,8 +79,8 @@ def _noise_panel(panel: Panel, looks: Looks, span: float) -> Iterator[Series]:
             thin = {"linewidth": 0.6, "markersize": 2.5} if overview else {}
             sweep_panels.error_bars(panel.axes, x, means, **looks.of(line.settings["model"], name) | thin)
             yield Series(MODEL, measure, line.settings, means)
-    for column in COMPARATORS if overview else ["test_gd_tuned_step_loss"]:
-        yield from _comparator(panel, measure, column, values)
+    for column in BASELINES if overview else ["test_gd_tuned_step_loss"]:
+        yield from _baseline(panel, measure, column, values)
     panel.axes.set_ylabel(measure)
     if not overview:
         panel.axes.axhline(0, **GREEN)
@@ -99,13 +99,13 @@ def _shift(number: int, panel: Panel) -> float:
     return NUDGE * (number - (len(panel.lines) - 1) / 2)
 
 
-def _comparator(panel: Panel, measure: str, column: str, values: Any) -> Iterator[Series]:
+def _baseline(panel: Panel, measure: str, column: str, values: Any) -> Iterator[Series]:
     """What does not depend on the model: one line for all the panel's, which are of the same tasks."""
     common, rows = sweep_lines.pooled([line for _, line in panel.lines])
     means: list[Point] = sorted(points(rows, rows["p"], values(rows, column)))
     if means:
         sweep_panels.error_bars(panel.axes, [point.x for point in means], means, **COMPARED[column], zorder=3)
-        yield Series(COMPARATORS[column], measure, common, means)
+        yield Series(BASELINES[column], measure, common, means)
 
 
 @style.compact

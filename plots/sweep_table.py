@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ALPHAS = ("1", "1.5", "2", "3")  # as the columns' names say them
-COMPARATORS = {
+BASELINES = {
     "test_gd_loss": "GD, clean step",
     "test_gd_tuned_step_loss": "GD, tuned step",
     "test_linear_mmse_loss": "linear MMSE",
@@ -30,7 +30,7 @@ TEXT = (
 SHARES = ("p", "train_p")
 SETTINGS = ("seed", "sigma", "train_sigma", "steps", *SHARES)
 MEASURED = (
-    *("test_loss", *COMPARATORS, "align_cos", "align_l2", "auroc", "gd_auroc", "auroc_position"),
+    *("test_loss", *BASELINES, "align_cos", "align_l2", "auroc", "gd_auroc", "auroc_position"),
     *(f"{owner}ood_alpha{alpha}" for owner in ("", "gd_") for alpha in ALPHAS),
 )
 # columns, if the table has them, of what does not depend on a model: positive controls for `auroc`

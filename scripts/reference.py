@@ -53,6 +53,7 @@ def text() -> str:
         commands.section(),
         configs.field_section(),
         configs.preset_section(),
+        configs.baseline_section(),
         artifacts.file_section(),
         artifacts.column_section(),
         artifacts.target_section(ROOT / "Makefile"),

@@ -72,9 +72,38 @@ class AttentionKind(NamedTuple):
     weights: Function | None = None
 
 
-class Opponent(NamedTuple):
-    """A baseline that a config names. predict(batch, config) -> [B]; `baselines.opponents` has the built-in ones."""
+# what a baseline may know; none knows the query's label or the task
+KNOWLEDGE: Mapping[str, str] = {
+    "inputs": "the inputs of the context's pairs",
+    "labels": "their labels",
+    "query": "the query's input",
+    "clean step": "step sizes or rates that are best on separate clean tasks",
+    "tasks": "the distribution of tasks, and of the noise in their labels",
+    "covariance": "the covariances of inputs and of tasks",
+    "noise": "how pairs are corrupted at evaluation, but not which",
+    "order": "the order and the placement of pairs at evaluation",
+    "training": "the corruption, the order and the placement of pairs in training",
+    "pool": "the tasks of the training pool",
+    "languages": "the languages of the training",
+}
+PAIRS = ("inputs", "labels", "query")
+# with which runs of its families a baseline is compared: all; in regression all, by `analysis.algorithm_distance`;
+# those with corrupted or ordered contexts; those whose config names it
+ALWAYS, ALGORITHM, CORRUPTED, NAMED = "always", "algorithm", "corrupted", "named"
 
+
+class Baseline(NamedTuple):
+    """A predictor that models are compared with: what it knows (of `KNOWLEDGE`) and where its functions stand.
+
+    where: modules of `icl_lab`, one of a family, that have a function of the baseline's name (`baselines.registry`). Of
+    a `NAMED` one it is predict(batch, config) -> [B], as a plugin's. pairs: "module:function" of (batch, config) that
+    says how clean the pairs are, [B, N].
+    """
+
+    knows: tuple[str, ...] = ()
+    where: tuple[str, ...] = ()
+    compared: str = NAMED
+    pairs: str = ""
     predict: Function | None = None
 
 
@@ -84,18 +113,58 @@ class Schedule(NamedTuple):
     rate: Function | None = None
 
 
-OTHER_LOSSES = (
-    *("tf", "gd", "gd_plus_plus", "ridge", "zero", "gd_clean_step", "gd_tuned_step", "linear_mmse", "mask_bayes"),
-    *("gd_positions", "gd_positions_trained"),
-    *("loss", "train", "eval", "test"),  # metrics and columns of a table begin with these
+MODEL = "tf"  # the name of what is compared, beside the baselines' names
+REGRESSION, LANGUAGES, DIVERSITY = (
+    *("families.regression.baselines", "families.languages.baselines"),
+    "families.diversity.task",
 )
-# others that `analysis.algorithms` compares with
-OTHER_ALGORITHMS = (
-    *("gd_own_steps", "gd_plus_plus_paper", "gd_plus_plus_own_rates", "conjugate_gradients", "momentum", "chebyshev"),
-    *("newton_schulz", "newton_schulz_identity"),
+BASELINES: Registry[Baseline] = Registry(
+    "baseline",
+    {
+        "gd": Baseline((*PAIRS, "clean step"), (REGRESSION, LANGUAGES), ALWAYS),
+        "gd_own_steps": Baseline((*PAIRS, "clean step"), (REGRESSION, LANGUAGES), ALGORITHM),
+        "gd_plus_plus_paper": Baseline((*PAIRS, "clean step"), (REGRESSION,), ALGORITHM),
+        "gd_plus_plus": Baseline((*PAIRS, "clean step"), (REGRESSION, LANGUAGES), ALGORITHM),
+        "gd_plus_plus_own_rates": Baseline((*PAIRS, "clean step"), (REGRESSION,), ALGORITHM),
+        "conjugate_gradients": Baseline(PAIRS, (REGRESSION,), ALGORITHM),
+        "momentum": Baseline(PAIRS, (REGRESSION,), ALGORITHM),
+        "chebyshev": Baseline(PAIRS, (REGRESSION,), ALGORITHM),
+        "newton_schulz": Baseline(PAIRS, (REGRESSION,), ALGORITHM),
+        "newton_schulz_identity": Baseline(PAIRS, (REGRESSION,), ALGORITHM),
+        "ridge": Baseline((*PAIRS, "tasks"), (REGRESSION, LANGUAGES, DIVERSITY), ALWAYS),
+        "zero": Baseline((), (REGRESSION,), ALWAYS),
+        "gd_clean_step": Baseline((*PAIRS, "clean step"), (REGRESSION,), CORRUPTED),
+        "gd_tuned_step": Baseline((*PAIRS, "tasks", "covariance", "noise"), (REGRESSION,), CORRUPTED),
+        "linear_mmse": Baseline((*PAIRS, "tasks", "noise"), (REGRESSION,), CORRUPTED),
+        "mask_bayes": Baseline(
+            (*PAIRS, "tasks", "noise"), (REGRESSION,), CORRUPTED, "baselines.mask_bayes:clean_posterior"
+        ),
+        "gd_positions": Baseline((*PAIRS, "tasks", "covariance", "noise", "order"), (REGRESSION,), CORRUPTED),
+        "gd_positions_trained": Baseline((*PAIRS, "tasks", "covariance", "training"), (REGRESSION,), CORRUPTED),
+        "loo_gd": Baseline(("inputs", "labels", "clean step"), (), "", "baselines.gradient_descent:minus_gd_error"),
+        "preconditioned_gd": Baseline((*PAIRS, "tasks", "covariance"), ("baselines.preconditioned",), NAMED),
+        "gaussian_posterior": Baseline((*PAIRS, "tasks", "covariance"), ("baselines.linear_mmse",), NAMED),
+        "mixture_posterior": Baseline((*PAIRS, "tasks"), ("baselines.mixture",), NAMED),
+        "sparse_posterior": Baseline((*PAIRS, "tasks"), ("baselines.sparse",), NAMED),
+        "discriminants": Baseline((*PAIRS, "tasks", "languages"), (LANGUAGES,), ALWAYS),
+        "optimum": Baseline((*PAIRS, "tasks"), (LANGUAGES,), ALWAYS),
+        "optimum_biased": Baseline((*PAIRS, "tasks"), (LANGUAGES,), ALWAYS),
+        "logit": Baseline((*PAIRS, "tasks"), (LANGUAGES,), ALWAYS),
+        "nearest": Baseline(PAIRS, (LANGUAGES,), ALWAYS),
+        "majority": Baseline(("labels",), (LANGUAGES,), ALWAYS),
+        "no_context": Baseline(("query", "tasks"), (LANGUAGES,), ALWAYS),
+        "version_space": Baseline((*PAIRS, "languages"), ("baselines.classifiers",), ALWAYS),
+        "any_language": Baseline(("query", "languages"), ("baselines.classifiers",), ALWAYS),
+        "dmmse": Baseline((*PAIRS, "tasks", "pool"), (DIVERSITY,), ALWAYS),
+        "laplace": Baseline((*PAIRS, "tasks"), (DIVERSITY,), ALWAYS),
+        "mixture": Baseline((*PAIRS, "tasks"), (DIVERSITY,), ALWAYS),
+        "sparse": Baseline((*PAIRS, "tasks"), (DIVERSITY,), ALWAYS),
+    },
+    reserved=(MODEL, "loss", "train", "eval", "test"),  # metrics and columns of a table begin with these
 )
-# A distribution's own posterior mean has its name among these; columns with its standard errors end in _se.
-OTHER_MEANS = ("tf", "ridge", "dmmse", "zero")
+NAMED_BASELINES = Selection(BASELINES, lambda baseline: baseline.compared == NAMED)  # by a config
+# A task distribution's own posterior mean has its name among these; columns with standard errors end in _se.
+MEANS = (MODEL, "zero", *(name for name, baseline in BASELINES.items() if DIVERSITY in baseline.where))
 
 ORDERINGS = Registry(
     "ordering",
@@ -130,7 +199,7 @@ TASK_DISTRIBUTIONS = Registry(
         "mixture": TaskDistribution(lambda scale, dim: scale**2 * (1 / dim + 1 / 64), bayes="own", least_dim=2),
         "sparse": TaskDistribution(lambda scale, dim: scale**2, bayes="own", uncorrelated=True),
     },
-    reserved=(*OTHER_MEANS, *(f"{name}_se" for name in (*OTHER_MEANS, "laplace", "mixture", "sparse"))),
+    reserved=(*MEANS, *(f"{name}_se" for name in MEANS)),
 )
 ATTENTION_KINDS = Registry("attention", {"linear": AttentionKind(), "softmax": AttentionKind()})
 SCHEDULES = Registry(
@@ -138,21 +207,15 @@ SCHEDULES = Registry(
     {name: Schedule() for name in ("constant", "cosine", "linear_up_down", "cosine_oscillation")},
     reserved=("triangle", "swing"),  # what the last two were called first
 )
-# Additional to the baselines that every run is compared with; a config names them.
-OPPONENTS: Registry[Opponent] = Registry(
-    "opponent",
-    dict.fromkeys(("preconditioned_gd", "gaussian_posterior", "mixture_posterior", "sparse_posterior"), Opponent()),
-    reserved=(*OTHER_LOSSES, *OTHER_ALGORITHMS),
-)
 PURPOSES: Registry[int] = Registry("key purpose", {})  # name -> number; the built-in ones are `src.prng.Purpose`
 
 ALL: tuple[Registry[Any], ...] = (
-    *(ORDERINGS, NOISE_MODES, INPUT_DISTRIBUTIONS, TASK_DISTRIBUTIONS, ATTENTION_KINDS, SCHEDULES, OPPONENTS),
+    *(ORDERINGS, NOISE_MODES, INPUT_DISTRIBUTIONS, TASK_DISTRIBUTIONS, ATTENTION_KINDS, SCHEDULES, BASELINES),
     PURPOSES,
 )
 # field of a config -> where its word, or its words, are registered
 FIELDS: Mapping[str, Registry[Any]] = {
-    "opponents": OPPONENTS,
+    "baselines": BASELINES,
     "input_distribution": INPUT_DISTRIBUTIONS,
     "task_distribution": TASK_DISTRIBUTIONS,
     "attention": ATTENTION_KINDS,

@@ -14,15 +14,16 @@ import numpy as np
 
 from icl_lab.analysis import algorithm_distance
 from icl_lab.analysis import algorithm_distance as turn
-from icl_lab.analysis.algorithms import ALGORITHMS, TF, algorithms_of, defined
-from icl_lab.analysis.loaded_run import ComparedRun, load_compared
+from icl_lab.analysis.loaded_run import ComparedRun, algorithms_of, load_compared
 from icl_lab.analysis.shifts import replaced_labels
+from icl_lab.families.regression.baselines import defined, names_of
+from icl_lab.src.registries import ALGORITHM, ALWAYS, MODEL
 
 # not of this study: what predicts zero, whose sensitivity has no direction, and solvers that are given eigenvalues
 LEFT_OUT = ("zero", "momentum", "chebyshev", "newton_schulz_identity")
 Measure = Callable[[Path], float]
 
-WITH_DIRECTION = tuple(name for name in ALGORITHMS if name not in LEFT_OUT)
+WITH_DIRECTION = tuple(name for name in names_of(ALWAYS, ALGORITHM) if name not in LEFT_OUT)
 DESCENTS = ("gd", "gd_own_steps", "gd_plus_plus", "gd_plus_plus_paper")  # whose losses with replaced labels are shown
 REPLACED = (0, 1, 2, 4)  # labels of each context
 
@@ -37,7 +38,7 @@ def compared_run(run: Path) -> ComparedRun:
 def distances(run: Path) -> dict[tuple[str, str, str], float]:
     """What `algorithm_distance.pairs` measures of the transformer and the algorithms, by row, column and measure."""
     loaded = compared_run(run)
-    predictors = {TF: loaded.predict, **defined(algorithms_of(loaded, WITH_DIRECTION))}
+    predictors = {MODEL: loaded.predict, **defined(algorithms_of(loaded, WITH_DIRECTION))}
     rows = algorithm_distance.pairs(loaded.config, predictors)
     return {(row["row"], row["column"], row["measure"]): float(row["value"]) for row in rows}
 
@@ -59,7 +60,7 @@ def cosines(run: Path) -> dict[str, np.ndarray]:
 def replaced_losses(run: Path) -> dict[str, tuple[float, ...]]:
     """The losses with so many labels of each context replaced by N(0, 1), in the order of `REPLACED`."""
     loaded = compared_run(run)
-    predictors = {TF: loaded.predict, **defined(algorithms_of(loaded, DESCENTS))}
+    predictors = {MODEL: loaded.predict, **defined(algorithms_of(loaded, DESCENTS))}
     losses = replaced_labels(loaded.config, predictors, REPLACED)
     return {name: tuple(float(losses[count][name].mean()) for count in losses) for name in predictors}
 
@@ -74,14 +75,14 @@ def at_snapshots(run: Path) -> dict[tuple[str, int, str], float]:
     return {(row["column"], int(row["step"]), row["measure"]): float(row["value"]) for row in over_training(run)}
 
 
-def loss_with_replaced(labels: int, whose: str = TF) -> Measure:
+def loss_with_replaced(labels: int, whose: str = MODEL) -> Measure:
     """The loss with so many labels of each context replaced by N(0, 1)."""
     return lambda run: replaced_losses(run)[whose][REPLACED.index(labels)]
 
 
 def between(measure: str, whose: str) -> Measure:
     """A measure of the transformer with respect to an algorithm: "cosine", "difference" or "loss_ratio"."""
-    return lambda run: distances(run)[TF, whose, measure]
+    return lambda run: distances(run)[MODEL, whose, measure]
 
 
 def nearer_than(near: str, far: str) -> Measure:

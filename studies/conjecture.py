@@ -17,8 +17,8 @@ import numpy as np
 
 from icl_lab.analysis import algorithm_distance
 from icl_lab.analysis.algorithm_distance import FINAL
-from icl_lab.analysis.algorithms import ALGORITHMS, TF, algorithms_of
-from icl_lab.analysis.loaded_run import ComparedRun, load_compared
+from icl_lab.analysis.loaded_run import ComparedRun, algorithms_of, load_compared
+from icl_lab.families.regression.baselines import names_of
 from icl_lab.families.regression.config import RegressionConfig, gd_steps
 from icl_lab.families.regression.task import GradientDescent, make_model, make_test_batch
 from icl_lab.lab import cli
@@ -29,7 +29,7 @@ from icl_lab.lab.registries import CONJECTURES, Conjecture
 from icl_lab.plots.algorithm_distance import draw_matrices, draw_over_training
 from icl_lab.src import intervals
 from icl_lab.src.checks import ConfigError, require
-from icl_lab.src.registries import OPPONENTS
+from icl_lab.src.registries import ALGORITHM, ALWAYS, MODEL, NAMED_BASELINES
 from icl_lab.src.words import did_you_mean
 from icl_lab.store import layout
 from icl_lab.store.lock import locked
@@ -80,8 +80,9 @@ def again(files: Sequence[Path], name: str, file: Path, profile: str) -> Study:
 def study_of(name: str, file: Path, profile: str) -> Study:
     """The study of a registered conjecture."""
     conjecture = CONJECTURES[name]
-    opponents = tuple(dict.fromkeys([*conjecture.settings.get("opponents", ()), *OPPONENTS]))
-    settings = {**conjecture.settings, "opponents": opponents, "snapshots": True}
+    settings = {"baselines" if key == "opponents" else key: value for key, value in conjecture.settings.items()}
+    baselines = tuple(dict.fromkeys([*settings.get("baselines", ()), *NAMED_BASELINES]))
+    settings |= {"baselines": baselines, "snapshots": True}
     trained = Runs(conjecture.model, settings, tuple(range(conjecture.seeds * PROFILES[profile])))
     control = trained.untrained()
     if conjecture.control is not None:
@@ -115,22 +116,22 @@ def _place(source: str, line: int, file: Path) -> str:
 
 
 def _check_algorithms(name: str, config: Any, file: Path) -> None:
-    """`ConfigError` if the algorithm is unknown or not defined for these runs; calls every opponent, without data."""
+    """`ConfigError` if the algorithm is unknown or not defined for these runs; calls every baseline, without data."""
     import jax
 
-    known = {**ALGORITHMS, **OPPONENTS}
+    known = (*names_of(ALWAYS, ALGORITHM), *NAMED_BASELINES)
     near = did_you_mean(name, known) or f"; the known ones are {', '.join(known)}"
     require(name in known, f"algorithm is {name!r}, which nobody registers{near}")
     with plugin_errors(file):
         batch = jax.eval_shape(partial(make_test_batch, config))
     descent = GradientDescent(gd_steps(config.model), 1.0, "given")
     run = ComparedRun(Path(), config, make_model(config), None, batch, descent)
-    for opponent in OPPONENTS:
+    for baseline in NAMED_BASELINES:
         with plugin_errors(file):
-            predict = algorithms_of(run, (opponent,))[opponent]
+            predict = algorithms_of(run, (baseline,))[baseline]
             shape = None if isinstance(predict, str) else jax.eval_shape(predict, batch).shape
         right = shape in (None, batch.y_query.shape)
-        require(right, f"{opponent!r} gives predictions of shape {shape}; it must give one for each task, [B]")
+        require(right, f"{baseline!r} gives predictions of shape {shape}; it must give one for each task, [B]")
     defined = algorithms_of(run, (name,))[name]
     require(not isinstance(defined, str), f"{name!r} is not defined for these runs: {defined}")
 
@@ -167,13 +168,15 @@ def _final(run: Path) -> dict[tuple[str, str, str], float]:
 
 def _to(algorithm: str, measure: str) -> partial[float]:
     """A distance of the transformer to an algorithm."""
-    return partial(lambda run: float(_final(run)[TF, algorithm, measure]))
+    return partial(lambda run: float(_final(run)[MODEL, algorithm, measure]))
 
 
 def to_others(run: Path, measure: str, algorithm: str = "") -> dict[str, float]:
     """A distance of the transformer to each algorithm but one, of those for which it is defined."""
-    distances = {column: value for (row, column, of), value in _final(run).items() if row == TF and of == measure}
-    return {name: value for name, value in distances.items() if name not in ("", TF, algorithm) and np.isfinite(value)}
+    distances = {column: value for (row, column, of), value in _final(run).items() if row == MODEL and of == measure}
+    return {
+        name: value for name, value in distances.items() if name not in ("", MODEL, algorithm) and np.isfinite(value)
+    }
 
 
 def _nearer(algorithm: str, run: Path) -> float:

@@ -51,12 +51,12 @@ def halved(scores, key_size):
     return scores / 2
 
 
-@plugins.opponent("nothing")
+@plugins.baseline("nothing")
 def nothing(batch, config):
     return jnp.zeros_like(batch.y_query)
 
 
-@plugins.opponent("undefined")
+@plugins.baseline("undefined")
 def undefined(batch, config):
     raise ConfigError(f"it is not defined in {config.data.dim} dimensions")
 

@@ -247,8 +247,8 @@ def apply(diff: str, folder: Path) -> None:
         (folder / name).write_text(text)
 
 
-def comparators_of(run: Path) -> dict[str, Any]:
-    """What a run's comparators lose."""
+def losses_of(run: Path) -> dict[str, Any]:
+    """The losses of a run's baselines that know of the corruption."""
     found: dict[str, Any] = json.loads((run / layout.COMPARATORS).read_text())
     return found
 
@@ -283,7 +283,7 @@ def test_the_examples_of_extending_work(root: Path, tmp_path: Path) -> None:
                 done = run([sys.executable, *words, *small], copy, tmp_path / "compiled")
                 assert done.returncode == 0, done.stderr
                 printed[words[-1]] = done.stdout
-    names = ("ordering", "noise", "opponents", "inputs", "tasks", "attention", "baseline", "edited", "runner")
+    names = ("ordering", "noise", "known", "inputs", "tasks", "attention", "baseline", "edited", "runner")
     names += ("family", "family_sweep")
     assert list(printed) == [f"runs/{name}" for name in names]
     check_plugins(copy)
@@ -293,7 +293,7 @@ def test_the_examples_of_extending_work(root: Path, tmp_path: Path) -> None:
     batch = np.load(copy / "runs/noise/analysis/analysis_batch.npz")
     clean = np.einsum("bnd,bd->bn", batch["x"], batch["w"])
     np.testing.assert_allclose(batch["y"], np.where(mask, -clean, clean), atol=1e-5)
-    check_opponents(copy, printed["runs/noise"])
+    check_baselines(copy, printed["runs/noise"])
     assert set(np.unique(np.abs(np.load(copy / "runs/inputs" / layout.ANALYSIS_BATCH)["x"]))) == {0.5}
     assert set(np.unique(np.abs(np.load(copy / "runs/tasks" / layout.ANALYSIS_BATCH)["w"]))) == {1.0}
     check_an_input_distribution_without_moments(copy, tmp_path / "compiled")
@@ -308,8 +308,8 @@ def test_the_examples_of_extending_work(root: Path, tmp_path: Path) -> None:
 def check_plugins(copy: Path) -> None:
     """Each run of a plugin records it with the hash that sha256sum gives, and no other run records one."""
     plugins = {
-        **{"ordering": "largenorm", "noise": "flips", "opponents": "known_flips", "inputs": "distributions"},
-        **{"tasks": "distributions", "attention": "relu", "baseline": "opponents"},
+        **{"ordering": "largenorm", "noise": "flips", "known": "known_flips", "inputs": "distributions"},
+        **{"tasks": "distributions", "attention": "relu", "baseline": "mean_label"},
     }
     for name in (*plugins, "edited", "runner"):
         found = json.loads((copy / f"runs/{name}" / layout.CONFIG).read_text())["plugins"]
@@ -328,14 +328,14 @@ def check_a_family(copy: Path, printed: str) -> None:
     assert [(row["dim"], row["status"]) for row in rows] == [("2", "done"), ("3", "done")]
 
 
-def check_opponents(copy: Path, printed: str) -> None:
+def check_baselines(copy: Path, printed: str) -> None:
     """Of a mode that is not registered they are null with the reason; of one that is they beat what knows less."""
-    without, known = (comparators_of(copy / f"runs/{name}") for name in ("noise", "opponents"))
+    without, known = (losses_of(copy / f"runs/{name}") for name in ("noise", "known"))
     for name in ("linear_mmse", "mask_bayes"):
         assert without[name]["loss"] is None
         assert f"is registered without its {name}" in without[name]["reason"]
         assert f"not defined: {without[name]['reason']}" in printed
-    zero = headline_of(copy / "runs/opponents")["zero_loss"]
+    zero = headline_of(copy / "runs/known")["zero_loss"]
     for name in ("gd_clean_step", "gd_tuned_step"):
         assert without[name] == known[name]
         assert known["mask_bayes"]["loss"] < known["linear_mmse"]["loss"] < known[name]["loss"] < zero

@@ -27,7 +27,6 @@ FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 WITHOUT_JAX = ("store", "plots", "lab", "utils_log", "utils_attention")
 APART = {"baselines": ("analysis", "runners")}  # room -> rooms it needs nothing of
 NAMESPACE = "icl_lab.src.namespace"  # every room, the package too, begins with it
-UPWARD = {("baselines", "families")}  # to be mended: arrows between rooms
 HEAVY = ("jax", "jaxlib", "haiku", "optax")
 
 
@@ -76,7 +75,7 @@ def violations(root: Path) -> list[str]:
         name = (PACKAGE, *(parts[:-1] if package else parts))
         for line, target in imported(tree, name, package):
             other = room_of(target)
-            if other == room or (room, other) in UPWARD:
+            if other == room:
                 continue
             if target.split(".")[0] in {*FLOOR} - {PACKAGE}:
                 found.append(f"{'/'.join(parts)}:{line} imports {target} by another name")

@@ -155,6 +155,18 @@ class EvalSets(NamedTuple):
         return self.id.batch
 
 
+def ridge(batch: Batch, config: DiversityConfig) -> Array:
+    """Predictions [B, K]: ridge regression, the posterior mean of a Gaussian prior."""
+    means: Array = _ridge(batch, config.data.noise_std**2 / config.data.task_variance)
+    return means
+
+
+def dmmse(batch: Batch, config: DiversityConfig) -> Array:
+    """Predictions [B, K]: the posterior mean of the pool's tasks, all as likely."""
+    means: Array = _dmmse(batch, pool_of(config), config.data.noise_std**2)
+    return means
+
+
 def laplace(batch: Batch, config: DiversityConfig) -> Array:
     """Predictions [B, K]: the posterior mean of a Laplace prior, by importance sampling."""
     key = purpose_key(make_key(config.data_seed), Purpose.LATENT)
@@ -185,15 +197,13 @@ def exact_predictors(config: DiversityConfig) -> dict[str, Callable[[Batch], Arr
 
     Each gives predictions [B, K], or raises `ConfigError` where it is not defined.
     """
-    data = config.data
-    predictors: dict[str, Callable[[Batch], Array]] = {
-        "ridge": lambda batch: _ridge(batch, data.noise_std**2 / data.task_variance)
-    }
-    if data.num_tasks < math.inf:
-        predictors["dmmse"] = lambda batch: _dmmse(batch, pool_of(config), data.noise_std**2)
-    if data.task_distribution in POSTERIOR_MEANS:
-        predictors[data.task_distribution] = lambda batch: POSTERIOR_MEANS[data.task_distribution](batch, config)
-    return predictors
+    predictors: dict[str, Callable[..., Array]] = {"ridge": ridge}
+    if config.data.num_tasks < math.inf:
+        predictors["dmmse"] = dmmse
+    own = config.data.task_distribution
+    if own in POSTERIOR_MEANS:
+        predictors[own] = POSTERIOR_MEANS[own]
+    return {name: partial(predict, config=config) for name, predict in predictors.items()}
 
 
 def references(config: DiversityConfig, batch: Batch) -> tuple[dict[str, np.ndarray], dict[str, str]]:

@@ -1,24 +1,13 @@
 """What a model of languages is compared with on the same contexts and codes, fitted on separate tasks of its training.
 
-    gd               K steps of gradient descent with one step size, K the number of layers
-    gd_own_steps     with a step size for each (K > 1)
-    gd_plus_plus     GD++ with rates for each step (K > 1)
-    ridge            ridge regression, its penalty fitted
-    discriminants    the same with the training languages' discriminants as prior
-    optimum          the best s^T A x_q, the exact optimum of one linear layer; optimum_biased with a b^T x_q besides
-    logit            logistic regression, its penalty fitted
-    nearest          the nearest neighbour's label
-    majority         the mean label
-    no_context       the best linear predictor of the query alone
-    version_space    the posterior over the training languages; any_language: a member of any of them, no context
-
-All but the last two are functions of a batch; those know the strings.
+`src.registries.BASELINES` says what each knows. A function makes one from what is fitted; K is the number of layers.
+All but `version_space` and `any_language` are functions of a batch; those know the strings.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -28,20 +17,10 @@ from jax import Array
 from jax.tree_util import Partial
 from scipy.optimize import minimize
 
-from icl_lab.baselines import least_squares
-from icl_lab.baselines.classifiers import (
-    Prior,
-    any_language,
-    discriminant,
-    logistic_regression,
-    majority,
-    nearest_neighbour,
-    posterior_mean,
-    prior_of,
-    version_space,
-)
+from icl_lab.baselines import classifiers, gradient_descent, least_squares, registry
+from icl_lab.baselines.classifiers import Prior, discriminant, logistic_regression, posterior_mean, prior_of
 from icl_lab.baselines.gd_plus_plus import LARGEST, is_minimum
-from icl_lab.baselines.gradient_descent import gd, gd_plus_plus, search_step_size
+from icl_lab.baselines.gradient_descent import search_step_size
 from icl_lab.baselines.iterations import least_between
 from icl_lab.baselines.linear_mmse import dual_ridge
 from icl_lab.families.languages.coded import frequencies
@@ -56,14 +35,17 @@ from icl_lab.lab.configs.identity import array_hash
 from icl_lab.src.batch import Batch
 from icl_lab.src.prng import Purpose
 from icl_lab.src.prng import key as make_key
+from icl_lab.src.registries import BASELINES, LANGUAGES
 
 CHUNK, LEAST_TASKS, TASKS_A_WEIGHT = 4096, 65_536, 40  # of least squares: tasks for each of its D^2 weights
 TUNED = 4096  # tasks on which step sizes, rates and penalties are chosen
 PENALTIES, POINTS = (1e-2, 1e4), 13  # between which penalties are searched, on a grid and then inside it
 STARTS = 4  # of GD++'s rates
+OF_SEVERAL = ("gd_own_steps", "gd_plus_plus")  # steps
+OF_STRINGS = tuple(name for name in IN_WORDS if LANGUAGES not in BASELINES[name].where)
 
 
-class Opponents(NamedTuple):
+class FittedBaselines(NamedTuple):
     """Predictors by name, batch in, predictions [B] out, and what was fitted.
 
     step_size: of gradient descent; layer [D, D]: A of `optimum`.
@@ -74,12 +56,12 @@ class Opponents(NamedTuple):
     layer: np.ndarray
 
 
-_KEPT: dict[tuple[Any, ...], Opponents] = {}
+_KEPT: dict[tuple[Any, ...], FittedBaselines] = {}
 MOST_KEPT = 16
 
 
-def fitted_opponents(config: LanguagesConfig, codes: np.ndarray) -> Opponents:
-    """The opponents of a config, whose training strings have these codes [S, D]: one fit for equal arguments."""
+def fitted_baselines(config: LanguagesConfig, codes: np.ndarray) -> FittedBaselines:
+    """The baselines of a config, whose training strings have these codes [S, D]: one fit for equal arguments."""
     asked = (config.data, config.code, config.model.num_layers, array_hash(codes))
     if asked not in _KEPT:
         while len(_KEPT) >= MOST_KEPT:
@@ -88,43 +70,109 @@ def fitted_opponents(config: LanguagesConfig, codes: np.ndarray) -> Opponents:
     return _KEPT[asked]
 
 
-def _fitted(data: LanguageData, code: CodeConfig, steps: int, codes: np.ndarray) -> Opponents:
-    pool = pools_of(data).train
-    seen = Partial(_as_they_are)
-    if code.kind == "learned":  # a model's features are its own; opponents see the main directions of the symbols
-        affine = fit(codes, frequencies(pool), code.dim, "whitened", "one-hot symbols")
-        seen = Partial(_projected, *(jnp.asarray(part, jnp.float32) for part in affine))
-        codes = affine(codes)
-    dim, tasks = codes.shape[1], Tasks(data, pool, codes)
-    count = max(LEAST_TASKS, TASKS_A_WEIGHT * dim**2)
-    moments = least_squares.moments(least_squares.layer_and_query_features, tasks.chunks(count))
-    layer, biased = slice(dim**2), slice(dim**2 + dim)
-    theta = least_squares.solve(moments, layer)
-    tuning, prior = tasks.draw(Purpose.STEP_SIZE, TUNED), _prior(pool, codes)
-    step_size = search_step_size(tuning, steps)
-    fitted = least_squares.predictor
-    opponents: dict[str, Partial] = {
-        "gd": Partial(_gd_of(steps), jnp.float32(step_size)),
-        "ridge": _tuned(Partial(_ridge), tuning),
-        "discriminants": _tuned(Partial(_informed, prior), tuning),
-        "optimum": fitted(least_squares.one_layer_features, theta),
-        "optimum_biased": fitted(least_squares.biased_layer_features, least_squares.solve(moments, biased)),
-        "logit": _tuned(Partial(_logistic), tuning),
-        "nearest": Partial(nearest_neighbour),
-        "majority": Partial(majority),
-        "no_context": fitted(least_squares.query_features, least_squares.solve(moments, slice(dim**2, None))),
+def _fitted(data: LanguageData, code: CodeConfig, steps: int, codes: np.ndarray) -> FittedBaselines:
+    fits = Fits(data, code, steps, codes)
+    predictors = {
+        name: Partial(_on, fits.seen, registry.function(name, LANGUAGES)(fits))
+        for name in IN_WORDS
+        if LANGUAGES in BASELINES[name].where and (steps > 1 or name not in OF_SEVERAL)
     }
-    if steps > 1:
-        krylov = least_squares.krylov(steps)
-        coefficients = least_squares.solve(least_squares.moments(krylov, tasks.chunks(LEAST_TASKS)))
-        opponents["gd_own_steps"] = fitted(krylov, coefficients)
-        opponents["gd_plus_plus"] = _fitted_gd_plus_plus(tuning, steps)
-    predictors = {name: Partial(_on, seen, opponents[name]) for name in IN_WORDS if name in opponents}
-    return Opponents(predictors, step_size, theta.reshape(dim, dim))
+    return FittedBaselines(predictors, fits.step_size, fits.theta.reshape(fits.dim, fits.dim))
+
+
+class Fits:
+    """What baselines are fitted on, and what they share of it: tasks of the training pool of a config."""
+
+    def __init__(self, data: LanguageData, code: CodeConfig, steps: int, codes: np.ndarray):
+        self.steps, pool = steps, pools_of(data).train
+        self.seen = Partial(_as_they_are)
+        if code.kind == "learned":  # a model's features are its own; baselines see the main directions of the symbols
+            affine = fit(codes, frequencies(pool), code.dim, "whitened", "one-hot symbols")
+            self.seen = Partial(_projected, *(jnp.asarray(part, jnp.float32) for part in affine))
+            codes = affine(codes)
+        self.dim, self.tasks = codes.shape[1], Tasks(data, pool, codes)
+        self.tuning = self.tasks.draw(Purpose.STEP_SIZE, TUNED)
+
+    @cached_property
+    def step_size(self) -> float:
+        """Of gradient descent."""
+        return search_step_size(self.tuning, self.steps)
+
+    @cached_property
+    def moments(self) -> least_squares.Moments:
+        """Of `layer_and_query_features`."""
+        count = max(LEAST_TASKS, TASKS_A_WEIGHT * self.dim**2)
+        return least_squares.moments(least_squares.layer_and_query_features, self.tasks.chunks(count))
+
+    @cached_property
+    def theta(self) -> np.ndarray:
+        """Of `optimum`."""
+        return least_squares.solve(self.moments, slice(self.dim**2))
+
+    def best(self, features: least_squares.Features, columns: slice) -> Partial:
+        """The best predictor linear in these features, which are these columns of the moments."""
+        return least_squares.predictor(features, least_squares.solve(self.moments, columns))
+
+
+def gd(fits: Fits) -> Partial:
+    """K steps of gradient descent with one step size."""
+    return Partial(_gd_of(fits.steps), jnp.float32(fits.step_size))
+
+
+def gd_own_steps(fits: Fits) -> Partial:
+    """The same with a step size for each, K > 1."""
+    krylov = least_squares.krylov(fits.steps)
+    moments = least_squares.moments(krylov, fits.tasks.chunks(LEAST_TASKS))
+    return least_squares.predictor(krylov, least_squares.solve(moments))
+
+
+def gd_plus_plus(fits: Fits) -> Partial:
+    """GD++ with rates for each step, K > 1."""
+    return _fitted_gd_plus_plus(fits.tuning, fits.steps)
+
+
+def ridge(fits: Fits) -> Partial:
+    """Ridge regression, its penalty fitted."""
+    return _tuned(Partial(_ridge), fits.tuning)
+
+
+def discriminants(fits: Fits) -> Partial:
+    """The same with the training languages' discriminants as prior."""
+    return _tuned(Partial(_informed, _prior(fits.tasks.pool, fits.tasks.codes)), fits.tuning)
+
+
+def optimum(fits: Fits) -> Partial:
+    """The best s^T A x_q, the exact optimum of one linear layer."""
+    return least_squares.predictor(least_squares.one_layer_features, fits.theta)
+
+
+def optimum_biased(fits: Fits) -> Partial:
+    """The same with a b^T x_q besides."""
+    return fits.best(least_squares.biased_layer_features, slice(fits.dim**2 + fits.dim))
+
+
+def logit(fits: Fits) -> Partial:
+    """Logistic regression, its penalty fitted."""
+    return _tuned(Partial(_logistic), fits.tuning)
+
+
+def nearest(fits: Fits) -> Partial:
+    """The nearest neighbour's label."""
+    return Partial(classifiers.nearest_neighbour)
+
+
+def majority(fits: Fits) -> Partial:
+    """The mean label."""
+    return Partial(classifiers.majority)
+
+
+def no_context(fits: Fits) -> Partial:
+    """The best linear predictor of the query alone."""
+    return fits.best(least_squares.query_features, slice(fits.dim**2, None))
 
 
 class Tasks(NamedTuple):
-    """Tasks of a training pool on which opponents are fitted: by the pool's seed, so that runs on it share the fit."""
+    """Tasks of a training pool on which baselines are fitted: by the pool's seed, so that runs on it share the fit."""
 
     data: LanguageData
     pool: Pool
@@ -191,11 +239,11 @@ def _gd_plus_plus_of(steps: int) -> Callable[[Array, Array, Batch], Array]:
 
 
 def _gd(steps: int, step_size: Array, batch: Batch) -> Array:
-    return gd(batch, step_size, steps)
+    return gradient_descent.gd(batch, step_size, steps)
 
 
 def _gd_plus_plus(steps: int, step_sizes: Array, gammas: Array, batch: Batch) -> Array:
-    return gd_plus_plus(batch, step_sizes, gammas, steps)
+    return gradient_descent.gd_plus_plus(batch, step_sizes, gammas, steps)
 
 
 def _ridge(penalty: Array, batch: Batch) -> Array:
@@ -244,7 +292,7 @@ def _fitted_gd_plus_plus(batch: Batch, steps: int) -> Partial:
     def value_and_gradient(rates: Array) -> tuple[Array, Array]:
         def loss(rates: Array) -> Array:
             c, gammas = jnp.split(rates / largest, 2)
-            return jnp.log(jnp.mean((gd_plus_plus(batch, c, gammas, steps) - batch.y_query) ** 2))
+            return jnp.log(jnp.mean((gradient_descent.gd_plus_plus(batch, c, gammas, steps) - batch.y_query) ** 2))
 
         value, gradient = jax.value_and_grad(loss)(rates)
         return value, gradient
@@ -271,7 +319,4 @@ def of_strings(languages: list[Language], pool: Pool, drawn: Drawn) -> dict[str,
     """Predictions [B] of those that know the training languages, on tasks drawn from a pool."""
     belongs, strings = members(languages, pool.strings), np.asarray(drawn.strings)
     labels = np.asarray(drawn.labels)[:, :-1]
-    return {
-        "version_space": version_space(belongs, strings, labels),
-        "any_language": any_language(belongs, strings),
-    }
+    return {name: registry.function(name)(belongs, strings, labels) for name in OF_STRINGS}

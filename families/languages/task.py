@@ -15,7 +15,7 @@ from jax.tree_util import Partial
 
 from icl_lab.baselines.comparison import cosine, sensitivity
 from icl_lab.families.autoencoder import task as autoencoder
-from icl_lab.families.languages.baselines import Opponents, fitted_opponents
+from icl_lab.families.languages.baselines import FittedBaselines, fitted_baselines
 from icl_lab.families.languages.coded import Coded, code_with, coded_pools
 from icl_lab.families.languages.config import LanguagesConfig, LanguagesModel
 from icl_lab.families.languages.pools import Pool, pools_of
@@ -145,14 +145,14 @@ def make_test_sets(config: LanguagesConfig, codes: Coded) -> Sets:
 
 
 class EvalSet(NamedTuple):
-    """What a run is evaluated on: tasks, opponents, and what these say of the first set.
+    """What a run is evaluated on: tasks, baselines, and what these say of the first set.
 
     predictions [B], sensitivities [B, D] and losses by name.
     """
 
     codes: Coded
     sets: Sets
-    opponents: Opponents
+    baselines: FittedBaselines
     predictions: Mapping[str, np.ndarray]
     sensitivities: Mapping[str, np.ndarray]
     losses: Mapping[str, float]
@@ -167,12 +167,12 @@ def make_eval_set(config: LanguagesConfig, shared: Shared) -> EvalSet:
     """The evaluation set of a config, whose codes may be shared arrays."""
     codes = codes_of(config, shared)
     sets = task_sets(config, codes, (Purpose.EVAL, Purpose.LATENT), config.eval_tasks)
-    opponents = fitted_opponents(config, codes.train)
-    batch, predictors = sets.strings.batch, opponents.predictors
+    baselines = fitted_baselines(config, codes.train)
+    batch, predictors = sets.strings.batch, baselines.predictors
     predictions = {name: np.asarray(_predict(predict, batch)) for name, predict in predictors.items()}
     sensitivities = {name: np.asarray(_sensitivity(predict, batch)) for name, predict in predictors.items()}
     losses = {name: half_mean_square(values - batch.y_query) for name, values in predictions.items()}
-    return EvalSet(codes, sets, opponents, predictions, sensitivities, losses)
+    return EvalSet(codes, sets, baselines, predictions, sensitivities, losses)
 
 
 @jax.jit
@@ -218,7 +218,7 @@ _cosine = jax.jit(cosine)
 
 
 def eval_metrics(model: Model, params: Any, eval_set: EvalSet) -> dict[str, float]:
-    """Metrics of a record: loss and accuracy on unseen strings and unseen languages, and distances to all opponents.
+    """Metrics of a record: loss and accuracy on unseen strings and unseen languages, and distances to all baselines.
 
     eval_NAME_preds_mse and eval_NAME_cosine are the model's row of the algorithm-distance matrix; the other rows stay.
     eval_way_to_optimum is (L_GD - L) / (L_GD - L_optimum): 0 for one step of gradient descent, 1 for the best layer.
@@ -228,7 +228,7 @@ def eval_metrics(model: Model, params: Any, eval_set: EvalSet) -> dict[str, floa
     outputs, labels = np.asarray(predictions, np.float64), np.asarray(batch.y_query)
     loss, losses = half_mean_square(outputs - labels), eval_set.losses
     values = {"eval_loss": loss, "eval_accuracy": accuracy(outputs, labels)}
-    values |= {f"eval_{name}_loss": opponent_loss for name, opponent_loss in losses.items()}
+    values |= {f"eval_{name}_loss": baseline_loss for name, baseline_loss in losses.items()}
     values["eval_way_to_optimum"] = (losses["gd"] - loss) / (losses["gd"] - losses["optimum"])
     for name in eval_set.predictions:
         values[f"eval_{name}_preds_mse"] = float(np.mean((outputs - eval_set.predictions[name]) ** 2))
@@ -244,8 +244,8 @@ def eval_metrics(model: Model, params: Any, eval_set: EvalSet) -> dict[str, floa
 
 
 def predictions(model: Model, params: Any, eval_set: EvalSet) -> dict[str, np.ndarray]:
-    """The predictions [B] of the model and of its opponents on the evaluation batch."""
-    predictors = {"tf": Partial(model.predict, params), **eval_set.opponents.predictors}
+    """The predictions [B] of the model and of its baselines on the evaluation batch."""
+    predictors = {"tf": Partial(model.predict, params), **eval_set.baselines.predictors}
     return {name: predictions_of(predict, eval_set.batch).astype(np.float32) for name, predict in predictors.items()}
 
 

@@ -29,22 +29,30 @@ from icl_lab.src.config import (
     StackConfig,
 )
 from icl_lab.src.data_config import AXES, QUERY_COVARIANCES, SPECTRA, TASK_COVARIANCES, TEACHERS, DataConfig
-from icl_lab.src.registries import BY_DIFFICULTY, NOISE_MODES, OPPONENTS, ORDERINGS, TASK_DISTRIBUTIONS, WITHOUT_SIGMA
+from icl_lab.src.registries import (
+    BY_DIFFICULTY,
+    NAMED_BASELINES,
+    NOISE_MODES,
+    ORDERINGS,
+    TASK_DISTRIBUTIONS,
+    WITHOUT_SIGMA,
+)
+from icl_lab.src.words import did_you_mean
 
 
 @dataclass(frozen=True)
 class RegressionConfig(RunConfig):
     """A run of the family: `base` is what the user asked of both contexts; `train` and `eval` are the ones in force.
 
-    Gradient descent's step size is searched on `step_size_tasks` clean tasks. `opponents` are registered predictors
-    whose losses stand in the summary too.
+    Gradient descent's step size is searched on `step_size_tasks` clean tasks. `baselines` are registered
+    predictors whose losses stand in the summary too.
     """
 
     family: ClassVar[str] = "regression"
 
     name: str = "lsa1"
     step_size_tasks: int = 65_536
-    opponents: tuple[str, ...] = ()
+    baselines: tuple[str, ...] = ()
     data: DataConfig = DataConfig()
     model: ModelConfig = ModelConfig()
     base: ContextConfig = ContextConfig()
@@ -54,10 +62,12 @@ class RegressionConfig(RunConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         sizes(self, "step_size_tasks", least=2)
-        for opponent in self.opponents:
+        for name in self.baselines:
+            known = ", ".join(NAMED_BASELINES)
+            near = did_you_mean(name, NAMED_BASELINES)
             require(
-                opponent in OPPONENTS,
-                f"opponents has {opponent!r}; known are {', '.join(OPPONENTS)}, and --plugin FILE brings others",
+                name in NAMED_BASELINES,
+                f"baselines has {name!r}{near}; known are {known}, and --plugin FILE brings others",
             )
         self.architecture.check(self.tasks_at_once)
         sorts = [context.ordering for context in (self.train, self.eval) if context.ordering in BY_DIFFICULTY]
@@ -220,7 +230,7 @@ MEANINGS_OF_A_CONTEXT: dict[str, tuple[str, Iterable[str]]] = {
 }
 MEANINGS: dict[str, Meaning] = {
     "step_size_tasks": Meaning("clean tasks by which gradient descent's step size is chosen"),
-    "opponents": Meaning("further predictors on the test set", OPPONENTS),
+    "baselines": Meaning("further baselines on the test set", NAMED_BASELINES),
     "data.num_distractors": Meaning("labels of a context replaced by N(0, 1)"),
     "data.spectrum": Meaning("eigenvalues of the inputs' covariance", SPECTRA),
     "data.spectrum_exponent": Meaning("power_law: eigenvalue i is i to minus this"),
@@ -276,6 +286,6 @@ FAMILY = Family(
     axes=(*CONTEXT_FLAGS, DIFFICULTY),
     meanings=MEANINGS,
     follows={"base.difficulty": AUTO, "train": "as base", "eval": "as base"},
-    training_ignores={"base": ContextConfig(), "eval": ContextConfig(), "step_size_tasks": 2, "opponents": ()},
+    training_ignores={"base": ContextConfig(), "eval": ContextConfig(), "step_size_tasks": 2, "baselines": ()},
     batched={"train.noise_p": 0.0, "train.noise_sigma": 0.0},
 )

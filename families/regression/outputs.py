@@ -16,7 +16,7 @@ from icl_lab.lab.configs.outputs import Analysis, Columns, Criterion, Curve, Nam
 from icl_lab.lab.flag_types import COUNT
 from icl_lab.src import loss_conventions
 from icl_lab.src.config import ContextConfig
-from icl_lab.src.registries import OPPONENTS
+from icl_lab.src.registries import BASELINES, NAMED_BASELINES
 from icl_lab.store import layout
 from icl_lab.store.readers import read_json
 
@@ -33,12 +33,12 @@ CORRUPTED = {  # labels that replace others where the contexts are corrupted
     "least squares": "least squares that ignores the corruption",
 }
 COPIED = {"averaged_before_norm": "gradient averaged over tasks", "per_task": "norm of each task"}
-INFORMED = {  # comparators that know of the corruption
+INFORMED = {  # baselines that know of the corruption
     "gd_tuned_step": "gradient descent, step size tuned on it",
     "linear_mmse": "linear MMSE, knows p and sigma",
     "mask_bayes": "Bayes over masks, knows p and sigma",
 }
-BY_POSITION = {  # comparators that know an order or a placement
+BY_POSITION = {  # baselines that know an order or a placement
     "gd_positions": "1 step, a step size for each position",
     "gd_positions_trained": "the same, fitted on the training's contexts",
 }
@@ -72,7 +72,7 @@ SETTINGS: dict[str, Callable[[RegressionConfig], Any]] = {
 
 
 def _not_defined(results: Results) -> str | None:
-    """Which comparators and detectors have no value, and why."""
+    """Which baselines and detectors have no value, and why."""
     parts = {**results["separation"].get("detectors", {}), **results["comparators"]}
     reasons = {name: part["reason"] for name, part in parts.items() if isinstance(part, Mapping) and "reason" in part}
     return "; ".join(f"{name}: {reason}" for name, reason in reasons.items()) or None
@@ -110,7 +110,7 @@ def gain(results: Results) -> float | None:
 
 SCORES = ("influence", "attention", "abs_attention", "contribution", "abs_contribution")
 OF_INFLUENCE = ("auroc_raw", "auroc_position")
-DETECTORS = ("mask_bayes", "loo_gd")  # positive controls
+DETECTORS = tuple(name for name, baseline in BASELINES.items() if baseline.pairs)  # positive controls
 FIRST: dict[str, Callable[[Results], Any]] = {
     "test_mse": columns.doubled("headline", "tf_loss"),
     "align_cos": columns.at("alignment", "align_cos"),
@@ -159,8 +159,8 @@ MEASURED: dict[str, Callable[[Results], Any]] = {
 
 
 def further_losses(config: RegressionConfig | None) -> dict[str, Callable[[Results], Any]]:
-    """The columns of a config's opponents, or of all that are registered."""
-    names = OPPONENTS if config is None else config.opponents
+    """The columns of the baselines that a config names, or of all that one can name."""
+    names = NAMED_BASELINES if config is None else config.baselines
     columns_of = (f"{name}_{number}{se}" for name in names for number in ("loss", "ratio") for se in ("", "_se"))
     return {f"test_{column}": columns.at("headline", column) for column in columns_of}
 
@@ -219,7 +219,7 @@ def positions_differ(config: RegressionConfig) -> bool:
 
 
 def take_a_second(config: RegressionConfig) -> bool:
-    """Whether a run's pairs are corrupted or its positions differ, and its comparators take about a second or less."""
+    """Whether a run's pairs are corrupted or its positions differ, and its baselines take about a second or less."""
     from icl_lab.baselines.mask_bayes import MAX_PAIRS  # brings JAX
 
     pairs = config.data.num_pairs
@@ -263,13 +263,13 @@ def _finite(value: float | None) -> float:
 
 def summary_lines(summary: Mapping[str, Any], run: Path, config: RegressionConfig) -> list[str]:
     """Losses with standard errors, alignment, other input scales."""
-    summary = {**summary, "comparators": shown(_comparators(run, config))}
+    summary = {**summary, "comparators": shown(_known_losses(run, config))}
     numbers, align = summary["headline"], summary["alignment"]
     lines = [header(numbers), *_losses(summary, config)]
     lines.append(row("transformer / gradient descent, same tasks", numbers, "loss_ratio"))
     if "gd_plus_plus_ratio" in numbers:
         lines.append(row("transformer / GD++, same tasks", numbers, "gd_plus_plus_ratio"))
-    lines += [row(f"transformer / {name}, same tasks", numbers, f"{name}_ratio") for name in config.opponents]
+    lines += [row(f"transformer / {name}, same tasks", numbers, f"{name}_ratio") for name in config.baselines]
     lines += [
         f"alignment on {align['tasks']} tasks: cosine of sensitivities {align['model_cos']:.4f}, mean |prediction "
         f"difference| {align['preds_diff']:.4f}, mean ‖sensitivity difference‖ {align['model_diff']:.4f}",
@@ -282,8 +282,8 @@ def summary_lines(summary: Mapping[str, Any], run: Path, config: RegressionConfi
     return lines + [_copying_row(words, copied[name]) for name, words in COPIED.items() if name in copied]
 
 
-def _comparators(run: Path, config: RegressionConfig) -> dict[str, Any]:
-    """The comparators of a run that know something of its contexts, or the command that measures them, by label."""
+def _known_losses(run: Path, config: RegressionConfig) -> dict[str, Any]:
+    """The baselines of a run that know something of its contexts, or the command that measures them, by label."""
     labels = _informed(config)
     if not labels:
         return {}
@@ -295,13 +295,13 @@ def _comparators(run: Path, config: RegressionConfig) -> dict[str, Any]:
 
 
 def _informed(config: RegressionConfig) -> dict[str, str]:
-    """The comparators that have something to know, with their labels: a corruption, an order or a placement."""
+    """The baselines that have something to know, with their labels: a corruption, an order or a placement."""
     of_corruption = INFORMED if config.eval.hit_rate > 0 else {}
     return of_corruption | (BY_POSITION if positions_differ(config) else {})
 
 
 def _losses(summary: Mapping[str, Any], config: RegressionConfig) -> Iterator[str]:
-    """A row per loss; the comparators that know something of the contexts come before ridge."""
+    """A row per loss; the baselines that know something of the contexts come before ridge."""
     numbers, corrupted = summary["headline"], config.eval.hit_rate > 0
     steps = summary["alignment"]["gd_steps"]
     labels = LABELS | ({"ridge": DISTRACTED} if config.data.num_distractors else {}) | (CORRUPTED if corrupted else {})
@@ -319,7 +319,7 @@ def _losses(summary: Mapping[str, Any], config: RegressionConfig) -> Iterator[st
 def _informed_rows(measured: Mapping[str, Any], config: RegressionConfig) -> Iterator[str]:
     if "command" in measured:
         known = "corruption" if config.eval.hit_rate > 0 else "order"
-        yield f"  {f'comparators that know of the {known}:':<48}{measured['command']}"
+        yield f"  {f'baselines that know of the {known}:':<48}{measured['command']}"
         return
     for name, values in measured.items():
         reason = {"loss_reason": values["reason"]} if "reason" in values else {}

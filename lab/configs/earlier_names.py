@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # --- fields of a config: class -> field -> the name it had first, and today's value -> what it was first ---
 
 FIRST_NAMES: dict[type[Any], dict[str, str]] = {
-    RunConfig: {"test_tasks": "headline_tasks"},
+    RunConfig: {"test_tasks": "headline_tasks", "baselines": "opponents"},
     LinearData: {"input_distribution": "input_law"},
     PoolData: {"task_distribution": "task_law"},
     EmbeddedModel: {"d_model": "embed_size"},

@@ -20,7 +20,7 @@ FILES = """## Files of a run directory
 D dimensions, W channels."""
 COLUMNS = """## Columns of a sweep's CSV
 
-Settings first, then results. A number that is not finite is an empty field. Opponents of plugins add `NAME_loss` and
+Settings first, then results. A number that is not finite is an empty field. Baselines of plugins add `NAME_loss` and
 `NAME_ratio`, with `_se`, in rows that ask for them; a plugin's posterior mean adds what the others have."""
 TARGETS = """## Make targets
 

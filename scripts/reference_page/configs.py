@@ -14,7 +14,19 @@ from icl_lab.lab.configs.registry import named
 from icl_lab.lab.configs.run import fields_of
 from icl_lab.lab.registries import FAMILIES
 from icl_lab.scripts.reference_page.markdown import code, of_family, table
+from icl_lab.src.registries import ALGORITHM, ALWAYS, BASELINES, CORRUPTED, KNOWLEDGE, NAMED
 
+BASELINES_OF_ALL = """## Baselines
+
+The predictors that models are compared with. None knows the label of the query or the task; each knows what stands
+here. The function has the baseline's name."""
+COMPARED = {
+    ALWAYS: "every run",
+    ALGORITHM: "every run, by `analysis.algorithm_distance`",
+    CORRUPTED: "corrupted or ordered contexts, by `analysis.comparators`",
+    NAMED: "runs that name it: `--config.baselines`",
+    "": "scores of pairs alone, by `analysis.attention_stats`",
+}
 DEEPEST = 32  # layers up to which values that follow the depth are looked at
 FIELDS = """## Config fields
 
@@ -43,6 +55,17 @@ def field_section() -> str:
 def preset_section() -> str:
     """Tables of each family's presets: what differs between them, what all share, what follows the depth."""
     return "\n\n".join([PRESETS_OF_ALL, *(part for family in _families() for part in _presets(family))])
+
+
+def baseline_section() -> str:
+    """A table of all baselines, and what their knowledge is."""
+    built_in = ((name, BASELINES[name]) for name in BASELINES.built_in)
+    rows = (
+        (code(name), ", ".join(map(code, one.where)), COMPARED[one.compared], ", ".join(one.knows) or "nothing")
+        for name, one in built_in
+    )
+    facts = table(("it knows", "that is"), KNOWLEDGE.items())
+    return "\n\n".join([BASELINES_OF_ALL, table(("baseline", "module", "compared with", "knows"), rows), facts])
 
 
 def _families() -> list[Family]:

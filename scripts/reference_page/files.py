@@ -43,7 +43,7 @@ OOD = """`alpha, test_mse, gd_test_mse` and their standard errors; `labels`: `sc
 or `kept`"""
 SHIFTS = """`shift, predictor, loss, loss_se`; `closed_form`: the expected loss of the preconditioned step, or the
 `reason` that it has none"""
-COMPARATORS = """losses of predictors that know of the corruption: `gd_clean_step`, `gd_tuned_step`, `linear_mmse`,
+ON_CORRUPTED = """losses of predictors that know of the corruption: `gd_clean_step`, `gd_tuned_step`, `linear_mmse`,
 `mask_bayes`; of order and placement: `gd_positions`, `gd_positions_trained`, one step with a step size for each
 position, fitted on the evaluation's or the training's contexts; null with a `reason` where one is not defined"""
 POSITION_STEPS = """for each position of the context, its step size in one step of gradient descent: `predicted` (the
@@ -151,7 +151,7 @@ FILES = (
         "`analysis.llc_saturation`",
         "the LLC against the loss at the published and at the default setting",
     ),
-    File(layout.COMPARATORS, MEASURED, COMPARATORS),
+    File(layout.COMPARATORS, MEASURED, ON_CORRUPTED),
     File(layout.POSITION_STEPS, "`analysis.position_steps`", POSITION_STEPS),
     File(layout.ESSENTIAL_DYNAMICS, "`analysis.essential_dynamics`", DYNAMICS),
     File(layout.ESSENTIAL_DYNAMICS_FACTS, "`analysis.essential_dynamics`", DYNAMICS_FACTS),

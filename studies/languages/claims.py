@@ -20,7 +20,7 @@ NO_NETWORK: dict[str, Any] = {"control": (), "uncontrolled": "it compares predic
 IN_POOL: dict[str, Any] = {"about": "check", "paper": OURS}  # exact predictors: nothing is trained
 ACCURACY, LOSS = 0.01, 0.03
 
-# negatives -> opponent -> accuracy, loss of the prototype
+# negatives -> baseline -> accuracy, loss of the prototype
 TABLE: dict[str, dict[str, tuple[float, float]]] = {
     "random_hash": {
         "ridge": (0.795, 0.299),
@@ -65,7 +65,7 @@ def _table() -> tuple[Claim, ...]:
                     accuracy - ACCURACY,
                     accuracy + ACCURACY,
                     PROTOTYPE,
-                    measures.opponent(negatives, name, "accuracy"),
+                    measures.baseline(negatives, name, "accuracy"),
                     scale="fraction",
                     **IN_POOL,
                 )
@@ -79,7 +79,7 @@ def _table() -> tuple[Claim, ...]:
                     loss * (1 - LOSS),
                     loss * (1 + LOSS),
                     PROTOTYPE,
-                    measures.opponent(negatives, name, "loss"),
+                    measures.baseline(negatives, name, "loss"),
                     **IN_POOL,
                 )
             )

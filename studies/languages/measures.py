@@ -1,4 +1,4 @@
-"""Measures on runs of languages, which read their summaries, and on opponents alone, which need no training."""
+"""Measures on runs of languages, which read their summaries, and on baselines alone, which need no training."""
 
 from __future__ import annotations
 
@@ -89,18 +89,18 @@ def fitted_match(run: Path) -> float:
     return math.sqrt(np.mean((tf - gd) ** 2) / np.mean(tf**2))
 
 
-# --- opponents alone ---
+# --- baselines alone ---
 
 
-def opponent(negatives: str, name: str, what: str) -> Measure:
-    """What an opponent reaches on the strings of a pool's seed: its loss, or its accuracy; nothing is trained."""
+def baseline(negatives: str, name: str, what: str) -> Measure:
+    """What a baseline reaches on the strings of a pool's seed: its loss, or its accuracy; nothing is trained."""
     return lambda seed: _table(negatives, seed)[f"{name}_{what}"]
 
 
 @lru_cache(maxsize=64)
 def _table(negatives: str, pool_seed: int) -> dict[str, float]:
-    """Losses and accuracies of opponents on unseen strings: whitened one-hot PCA-16, N = 10."""
-    from icl_lab.families.languages.baselines import fitted_opponents
+    """Losses and accuracies of baselines on unseen strings: whitened one-hot PCA-16, N = 10."""
+    from icl_lab.families.languages.baselines import fitted_baselines
     from icl_lab.families.languages.task import codes_of, half_mean_square, make_test_sets, predictions_of, rights
     from icl_lab.lab.configs.presets import preset, resolve, set_values
     from icl_lab.src.statistics import mean_and_error
@@ -113,7 +113,7 @@ def _table(negatives: str, pool_seed: int) -> dict[str, float]:
     batch = make_test_sets(config, codes).strings.batch
     labels = np.asarray(batch.y_query, np.float64)
     values: dict[str, float] = {}
-    for name, predict in fitted_opponents(config, codes.train).predictors.items():
+    for name, predict in fitted_baselines(config, codes.train).predictors.items():
         predictions = predictions_of(predict, batch)
         values[f"{name}_loss"] = half_mean_square(predictions - labels)
         values[f"{name}_accuracy"] = mean_and_error(rights(predictions, labels))[0]

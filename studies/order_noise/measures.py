@@ -12,15 +12,15 @@ from icl_lab.src.config import PLACEMENTS
 from icl_lab.studies.contrast import CLEAN, Condition, Context, Contrast, Ratio
 from icl_lab.studies.order_noise.runs import MODELS, NOISE, RATE, RATES, SORTED
 
-# column of the table -> the comparator's name, which says what it knows
-COMPARATORS = {
+# column of the table -> the baseline's name, which says what it knows
+BASELINES = {
     "test_gd_loss": "gd_clean_step",
     "test_gd_tuned_step_loss": "gd_tuned_step",
     "test_linear_mmse_loss": "linear_mmse",
     "test_mask_bayes_loss": "mask_bayes",
 }
 SHIFTED = tuple(placement for placement in PLACEMENTS if placement != "mixed")
-GD_COMPARATORS = (
+GD_BASELINES = (
     "test_gd_loss",
     "test_gd_tuned_step_loss",
 )  # the models are expected to be like them, not like the others
@@ -56,16 +56,16 @@ def _against_clean(question: str, name: str, kind: str, model: str, train: Conte
 
 
 def noise_at_evaluation() -> Iterator[Contrast]:
-    """Trained clean, tested on corrupted contexts: the loss against each comparator's on the same contexts.
+    """Trained clean, tested on corrupted contexts: the loss against each baseline's on the same contexts.
 
     And whether what lies above gradient descent grows with the noise: the ratio of losses against the clean one.
     """
     question = "noise at evaluation"
     for model in MODELS:
         for noise in _noises():
-            for column, comparator in COMPARATORS.items():
-                kind = "equivalence" if column in GD_COMPARATORS else "difference"
-                name = f"{model}: {_words(noise)} / {comparator}"
+            for column, baseline in BASELINES.items():
+                kind = "equivalence" if column in GD_BASELINES else "difference"
+                name = f"{model}: {_words(noise)} / {baseline}"
                 yield _against(question, name, kind, model, CLEAN, noise, column)
             noisy, clean = (_over_gd(model, test) for test in (noise, CLEAN))
             name = f"{model}: {_words(noise)} / gd_clean_step, against the same clean"

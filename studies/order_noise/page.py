@@ -20,7 +20,7 @@ from icl_lab.studies.order_noise.figures import FIGURES
 from icl_lab.studies.order_noise.findings import FINDINGS, TOO_FEW, stated
 from icl_lab.studies.order_noise.findings.order import stuck_in_words
 from icl_lab.studies.order_noise.findings.wording import Rows
-from icl_lab.studies.order_noise.measures import BY_SCORE, COMPARATORS, CONTRASTS, COPYING
+from icl_lab.studies.order_noise.measures import BASELINES, BY_SCORE, CONTRASTS, COPYING
 from icl_lab.studies.order_noise.plateaus import plateaus, rejudged
 from icl_lab.studies.order_noise.predictions import FOLDER
 from icl_lab.studies.order_noise.runs import MODELS, NOISE, RATES
@@ -251,8 +251,8 @@ def _plateaus(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _noise_table(rows: Mapping[tuple[str, str], Mapping[str, Any]]) -> str:
-    """Losses by corruption: of the comparators, and of each model trained clean / trained on that noise."""
-    names = list(COMPARATORS.values())
+    """Losses by corruption: of the baselines, and of each model trained clean / trained on that noise."""
+    names = list(BASELINES.values())
     header = [*names, *MODELS]
     lines = [f"| noise, p | {' | '.join(header)} |", f"|---|{'---|' * len(header)}"]
     for mode in NOISE:

@@ -42,7 +42,7 @@ def spread(run: Path) -> float:
 
 def beyond_the_prediction(run: Path) -> float:
     """The model's loss less that of the step sizes predicted for its training, over one tuned step's, same tasks."""
-    headline, comparators = summary_part(run, "headline"), read_json(run / layout.COMPARATORS)
-    with expecting(run / layout.COMPARATORS, "the losses of comparators"):
-        predicted = comparators["gd_positions_trained"]["loss"]
+    headline, known = summary_part(run, "headline"), read_json(run / layout.COMPARATORS)
+    with expecting(run / layout.COMPARATORS, "the losses of baselines"):
+        predicted = known["gd_positions_trained"]["loss"]
     return float((headline["tf_loss"] - predicted) / headline["gd_loss"])

@@ -35,7 +35,7 @@ ZHANG, MAHANKALI = (
 LAYER: dict[str, Any] = {
     "data.input_distribution": "gaussian",
     "num_pairs": 20,
-    "opponents": ("preconditioned_gd",),
+    "baselines": ("preconditioned_gd",),
     "lr": 0.01,
     "schedule": "cosine",
     "b2": 0.999,
@@ -65,7 +65,7 @@ RUNS: dict[str, Runs] = {
     "rotated_2_layers": Runs(
         "lsa1", LAYER | RECIPROCAL | {"data.axes": "rotated", "num_layers": 2} | DEEPER, MANY_SEEDS
     ),
-    "relu": Runs("lsa1", LAYER | {"teacher": "relu", "opponents": ()}, MANY_SEEDS),
+    "relu": Runs("lsa1", LAYER | {"teacher": "relu", "baselines": ()}, MANY_SEEDS),
 }
 
 STUCK = ("reciprocal", "noisy", "square")  # settings in which some of the seeds 0 to 7 are

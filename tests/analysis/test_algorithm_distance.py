@@ -12,22 +12,23 @@ from jax.tree_util import Partial
 from scipy.stats import sem
 
 from icl_lab.analysis.algorithm_distance import Response, distance, response
-from icl_lab.analysis.algorithms import ALGORITHMS, algorithms_of, own_step_sizes
-from icl_lab.analysis.loaded_run import ComparedRun
+from icl_lab.analysis.loaded_run import ComparedRun, algorithms_of
 from icl_lab.baselines.construction import gd_params
 from icl_lab.baselines.gradient_descent import gd, gd_plus_plus
 from icl_lab.baselines.step_sizes import best_step_sizes, guarded, spectrum_of
+from icl_lab.families.regression.baselines import names_of, step_sizes_of
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.regression.task import GradientDescent, make_model, step_size_batch
 from icl_lab.src.batch import Batch
 from icl_lab.src.config import ModelConfig
 from icl_lab.src.data_config import DataConfig
-from icl_lab.src.registries import OPPONENTS, Opponent
+from icl_lab.src.registries import ALGORITHM, ALWAYS, BASELINES, Baseline
 from icl_lab.store import layout
 from icl_lab.store.readers import read_json
 from tests import reference
 from tests.runners.tiny import LSA1, RECORDED, Workshop, copied
 
+ALGORITHMS = names_of(ALWAYS, ALGORITHM)
 DATA = DataConfig(dim=4, num_pairs=6)
 
 
@@ -67,12 +68,12 @@ def test_a_constructed_stack_is_its_algorithm(recurrent: bool, gamma: float, x64
 
 def test_a_stack_with_own_step_sizes_is_descent_with_them(x64: None) -> None:
     loaded = loaded_of(num_layers=3)
-    sizes = own_step_sizes(loaded.config, 3)
+    sizes = step_sizes_of(loaded.config, 3)
     x = np.asarray(step_size_batch(loaded.config).x)
     np.testing.assert_allclose(sizes, best_step_sizes(guarded(spectrum_of(x)), 3), rtol=1e-10)
     params = gd_params(loaded.config.architecture, sizes.tolist())
     stack = response(Partial(loaded.model.predict, params), loaded.batch)
-    found = response(ALGORITHMS["gd_own_steps"](loaded), loaded.batch)
+    found = response(algorithms_of(loaded, ("gd_own_steps",))["gd_own_steps"], loaded.batch)
     assert is_at(stack, found, np.asarray(loaded.batch.y_query))
 
 
@@ -130,11 +131,10 @@ def test_what_has_no_direction_or_no_loss_has_no_distance() -> None:
 def test_what_is_not_defined_says_why(
     model: dict[str, Any], missing: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from icl_lab.analysis import algorithms, over_training
+    from icl_lab.baselines import gd_plus_plus
 
-    monkeypatch.setattr(algorithms, "trained_gd_plus_plus", lambda *_: Partial(jnp.zeros_like))
-    for module in (algorithms, over_training):
-        monkeypatch.setattr(module, "fitted_gd_plus_plus", lambda *_: Partial(jnp.zeros_like))
+    for name in ("trained_gd_plus_plus", "fitted_gd_plus_plus"):
+        monkeypatch.setattr(gd_plus_plus, name, lambda *_: Partial(jnp.zeros_like))
     found = algorithms_of(loaded_of(**model))
     assert [*found] == [*ALGORITHMS]
     reasons = {name: value for name, value in found.items() if isinstance(value, str)}
@@ -173,10 +173,10 @@ def test_runs_of_as_many_layers_share_a_program(name: str) -> None:
     assert (one is deeper) == (name == "ridge")
 
 
-def test_an_opponent_that_the_config_names_is_among_them(registered: Any) -> None:
-    registered(OPPONENTS, "half", Opponent(predict=lambda batch, config: 0.5 * batch.y[:, 0]))
+def test_an_baseline_that_the_config_names_is_among_them(registered: Any) -> None:
+    registered(BASELINES, "half", Baseline(predict=lambda batch, config: 0.5 * batch.y[:, 0]))
     loaded = loaded_of(num_layers=1)
-    config = RegressionConfig(data=DATA, opponents=("half",))
+    config = RegressionConfig(data=DATA, baselines=("half",))
     named = ComparedRun(loaded.run, config, loaded.model, loaded.params, loaded.batch, loaded.gd)
     found = response(algorithms_of(named, ("half",))["half"], loaded.batch)
     np.testing.assert_allclose(found.predictions, 0.5 * np.asarray(loaded.batch.y[:, 0]), rtol=1e-6)

@@ -1,4 +1,4 @@
-"""The comparators on corrupted contexts against closed forms, a table of expected values, and each other.
+"""The baselines on corrupted contexts against closed forms, a table of expected values, and each other.
 
 The table is of half losses at D = N = 10, x ~ U(-1/2, 1/2), w ~ N(0, I), sigma = .5. Its values for gradient descent
 are closed forms; those for the linear and the Bayes predictor are means over 500 other contexts, rounded.
@@ -18,9 +18,12 @@ from hypothesis import strategies as st
 from scipy.stats import ttest_1samp
 
 from icl_lab.analysis import comparators as module
-from icl_lab.analysis.comparators import COMPARATORS, Comparator, half_errors, tuned_gd
+from icl_lab.analysis.comparators import half_errors
+from icl_lab.families.regression import baselines as made_of
+from icl_lab.families.regression.baselines import Predictor, made, names_of, tuned_gd
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.regression.outputs import MEASURED as COLUMNS
+from icl_lab.families.regression.outputs import positions_differ
 from icl_lab.families.regression.task import (
     GradientDescent,
     corrupted_step_size_batch,
@@ -37,6 +40,7 @@ from icl_lab.src.config import ContextConfig, ModelConfig, TrainConfig
 from icl_lab.src.context import draw_context
 from icl_lab.src.data_config import DataConfig
 from icl_lab.src.one_step import one_step_loss, one_step_size
+from icl_lab.src.registries import CORRUPTED
 from tests import reference
 
 SIGMAS = 4.0
@@ -71,19 +75,19 @@ def steps_of(mode: str, p: float) -> tuple[GradientDescent, GradientDescent]:
     return find_gd(run_of(mode, p)), tuned_gd(run_of(mode, p))
 
 
-def comparators(config: RegressionConfig, gd: GradientDescent) -> dict[str, Comparator]:
-    """Every comparator of a run that sees a context as a set of pairs, by name."""
-    return {name: COMPARATORS[name](config, gd) for name in OF_SETS}
+def baselines(config: RegressionConfig, gd: GradientDescent) -> dict[str, Predictor]:
+    """Every baseline of a run that sees a context as a set of pairs, by name."""
+    return {name: made(name, config, gd) for name in OF_SETS}
 
 
-def comparator_errors(config: RegressionConfig, gd: GradientDescent, batch: Batch) -> dict[str, np.ndarray]:
+def baseline_errors(config: RegressionConfig, gd: GradientDescent, batch: Batch) -> dict[str, np.ndarray]:
     """Half the squared errors [B] of each on one batch."""
-    return half_errors(comparators(config, gd), batch)
+    return half_errors(baselines(config, gd), batch)
 
 
 @lru_cache
 def averaged_errors(mode: str, p: float) -> Mapping[str, np.ndarray]:
-    """Every comparator's half squared error on 4096 tasks, averaged over queries: v/2 |found weights - w|^2.
+    """Every baseline's half squared error on 4096 tasks, averaged over queries: v/2 |found weights - w|^2.
 
     All four are linear in the query, so predictions on unit queries are the weights they found. A standard error is a
     third of that on one sampled query for each task.
@@ -92,7 +96,7 @@ def averaged_errors(mode: str, p: float) -> Mapping[str, np.ndarray]:
     batch = corrupted(config, TASKS)
     units = [batch._replace(x_query=jnp.broadcast_to(unit, (TASKS, 10))) for unit in np.eye(10, dtype=np.float32)]
     errors = {}
-    for name, predict in comparators(config, find_gd(config)).items():
+    for name, predict in baselines(config, find_gd(config)).items():
         weights = np.stack([np.asarray(predict(unit), np.float64) for unit in units], axis=1)
         errors[name] = 0.5 * PAPER.input_variance * np.sum((weights - np.asarray(batch.w)) ** 2, axis=1)
     return MappingProxyType(errors)
@@ -189,14 +193,14 @@ def test_who_knows_more_loses_less(mode: str, p: float) -> None:
     assert gd_loss(mode, p, float(steps_of(mode, p)[1].step_size)) < gd_loss(mode, p, one_step_size(PAPER))
 
 
-# What every comparator does.
+# What every baseline does.
 
 
 def test_errors_are_half_squared_errors_of_the_predictions_on_one_batch() -> None:
     config = replace(SMALL, eval=ContextConfig(noise_mode="random_pairs", noise_p=0.3))
     batch, gd = evaluation_context(config).batch, GradientDescent(2, 0.3, "given")
-    errors = comparator_errors(config, gd, batch)
-    assert list(COMPARATORS) == [*errors, "gd_positions", "gd_positions_trained"]
+    errors = baseline_errors(config, gd, batch)
+    assert [*names_of(CORRUPTED)] == [*errors, "gd_positions", "gd_positions_trained"]
     wide = Batch(*(np.asarray(part, np.float64) for part in batch))
     expected = 0.5 * (reference.gd(wide, 0.3, 2) - wide.y_query) ** 2
     np.testing.assert_allclose(errors["gd_clean_step"], expected, rtol=1e-4, atol=1e-6)
@@ -216,7 +220,7 @@ def test_on_clean_contexts_they_are_gradient_descent_and_ridge(
     config = replace(SMALL, data=DataConfig(dim=4, num_pairs=pairs, noise_std=noise), eval=context)
     batch, gd = evaluation_context(config).batch, find_gd(config)
     assert tuned_gd(config) == gd
-    errors = comparator_errors(config, gd, batch)
+    errors = baseline_errors(config, gd, batch)
     np.testing.assert_array_equal(errors["gd_clean_step"], errors["gd_tuned_step"])
     np.testing.assert_array_equal(errors["linear_mmse"], errors["mask_bayes"])
     x, y, x_query, y_query, _ = (np.asarray(part, np.float64) for part in batch)
@@ -233,7 +237,7 @@ def test_order_does_not_matter_to_any(seed: int, order: list[int], mode: str) ->
     batch = reference.random_batch(seed, pairs=4)
     other = batch._replace(x=batch.x[:, order], y=batch.y[:, order])
     with jax.enable_x64(True):
-        predictors = comparators(config, GradientDescent(2, 0.3, "given"))
+        predictors = baselines(config, GradientDescent(2, 0.3, "given"))
         first, second = (half_errors(predictors, part) for part in (batch, other))
     for name in OF_SETS:
         np.testing.assert_allclose(first[name], second[name], rtol=1e-8, atol=1e-8, err_msg=name)
@@ -244,7 +248,7 @@ def test_none_knows_order_or_placement() -> None:
     mixed = replace(SMALL, eval=ContextConfig(noise_mode="label_noise", noise_p=0.3, noise_sigma=0.5))
     placed = replace(mixed, eval=replace(mixed.eval, ordering="easy2hard", noise_placement="clean_first"))
     batch, gd = evaluation_context(placed).batch, find_gd(placed)
-    first, second = (comparator_errors(config, gd, batch) for config in (mixed, placed))
+    first, second = (baseline_errors(config, gd, batch) for config in (mixed, placed))
     for name in OF_SETS:
         np.testing.assert_array_equal(first[name], second[name])
 
@@ -281,10 +285,10 @@ def test_it_takes_as_many_steps_as_the_clean_one() -> None:
 def test_nothing_is_compiled_twice() -> None:
     """Another batch of the shape, and another step size, run the programs there are."""
     config = replace(SMALL, eval=ContextConfig(noise_mode="random_pairs", noise_p=0.35))
-    batch, programs = evaluation_context(config).batch, (module._gd, module._linear_mmse)
-    comparator_errors(config, GradientDescent(1, 0.3, "given"), batch)
+    batch, programs = evaluation_context(config).batch, (made_of._gd, made_of._linear_mmse)
+    baseline_errors(config, GradientDescent(1, 0.3, "given"), batch)
     sizes = [program._cache_size() for program in programs]
-    comparator_errors(config, GradientDescent(1, 0.4, "given"), batch._replace(y=-batch.y))
+    baseline_errors(config, GradientDescent(1, 0.4, "given"), batch._replace(y=-batch.y))
     assert [program._cache_size() for program in programs] == sizes
 
 
@@ -293,7 +297,7 @@ def test_where_bayes_has_no_answer_it_alone_is_null_with_the_reason(data: DataCo
     context = ContextConfig(noise_mode="random_pairs", noise_p=0.3)
     config = replace(SMALL, data=data, eval=context, test_tasks=64)
     losses = module._losses(config, GradientDescent(1, 0.3, "given"))
-    assert [name for name in COMPARATORS if losses[name]["loss"] is None] == ["mask_bayes"]
+    assert [name for name in names_of(CORRUPTED) if losses[name]["loss"] is None] == ["mask_bayes"]
     assert f"num_pairs is {data.num_pairs}" in losses["mask_bayes"]["reason"]
 
 
@@ -301,10 +305,10 @@ def test_where_bayes_has_no_answer_it_alone_is_null_with_the_reason(data: DataCo
 
 
 def position_losses(train: ContextConfig, evaluation: ContextConfig) -> dict[str, float]:
-    """The losses of a run's comparators, by name."""
+    """The losses of a run's baselines, by name."""
     config = RegressionConfig(data=PAPER, train=train, eval=evaluation)
     losses = module._losses(config, GradientDescent(1, one_step_size(PAPER), "given"))
-    return {name: losses[name]["loss"] for name in COMPARATORS}
+    return {name: losses[name]["loss"] for name in names_of(CORRUPTED)}
 
 
 @pytest.mark.slow
@@ -373,7 +377,7 @@ def test_its_tasks_are_shared_with_nothing_else() -> None:
 )
 def test_positions_differ_where_an_order_or_a_placement_tells_them_apart(context: ContextConfig, differ: bool) -> None:
     for config in (replace(SMALL, train=context), replace(SMALL, eval=context)):
-        assert module.positions_differ(config) == differ
+        assert positions_differ(config) == differ
 
 
 def test_rows_of_runs_of_earlier_versions_are_empty_there() -> None:

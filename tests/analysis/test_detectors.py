@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 from icl_lab.analysis import detectors as detectors_of
-from icl_lab.analysis.detectors import DETECTORS, clean_posterior, detectors, minus_gd_error
+from icl_lab.analysis.detectors import detectors
 from icl_lab.analysis.separation import matched_auroc, separation
+from icl_lab.baselines.gradient_descent import minus_gd_error
+from icl_lab.baselines.mask_bayes import clean_posterior
 from icl_lab.families.regression.config import RegressionConfig
-from icl_lab.families.regression.outputs import OUTPUTS
+from icl_lab.families.regression.outputs import DETECTORS, OUTPUTS
 from icl_lab.families.regression.task import clean_twin, evaluation_context
 from icl_lab.plots import style
 from icl_lab.plots.dots import draw_attention_stats

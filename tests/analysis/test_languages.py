@@ -21,7 +21,7 @@ from icl_lab.analysis.languages import (
     weight_arrays,
 )
 from icl_lab.baselines.construction import gd_params
-from icl_lab.families.languages.baselines import Opponents
+from icl_lab.families.languages.baselines import FittedBaselines
 from icl_lab.families.languages.coded import coded_pools
 from icl_lab.families.languages.config import LanguagesConfig
 from icl_lab.families.languages.outputs import summary_lines
@@ -121,7 +121,7 @@ def test_shuffled_labels_keep_how_many_there_are_of_each(batch: Batch) -> None:
 # Losses
 
 
-def test_an_opponent_that_has_not_converged_is_null_with_the_reason() -> None:
+def test_an_baseline_that_has_not_converged_is_null_with_the_reason() -> None:
     names = ("model", "gd", "ridge", "optimum", "optimum_biased", "no_context", "logit")
     responses = {name: Response(np.array([0.5, 0.1 * place, -1]), np.ones((3, 2))) for place, name in enumerate(names)}
     responses["logit"] = Response(np.array([0.5, np.nan, -1]), np.ones((3, 2)))
@@ -225,7 +225,9 @@ def test_the_construction_is_one_step_of_descent(config: LanguagesConfig, x64: N
 
 def test_of_whitened_codes_singular_values_are_the_step_size(config: LanguagesConfig) -> None:
     codes, layer = coded_pools(config.data, config.code).train, np.diag([5.0, 3.0, 2.0, 1.0, 0.5, 0.25])
-    found = spectra(config, gd_params(config.architecture, 0.07), Opponents({}, 0.02, layer), codes)["singular_values"]
+    found = spectra(config, gd_params(config.architecture, 0.07), FittedBaselines({}, 0.02, layer), codes)[
+        "singular_values"
+    ]
     close = partial(np.testing.assert_allclose, rtol=1e-4)  # codes are float32
     close(found["model"], [0.07] * 6)
     close(found["gd"], [0.02] * 6)
@@ -252,7 +254,7 @@ def test_the_arrays_stand_on_one_scale(config: LanguagesConfig) -> None:
     """Products give the same layer as trained, rescaled, of the construction and of the optimum; beta is then 1."""
     rng = np.random.default_rng(4)
     own, optimum = 2 * np.eye(6) + rng.normal(size=(6, 6)), 0.1 * np.eye(6) + 0.01 * rng.normal(size=(6, 6))
-    arrays = weight_arrays(config, with_layer(config, own, 3.0), Opponents({}, 0.02, optimum))
+    arrays = weight_arrays(config, with_layer(config, own, 3.0), FittedBaselines({}, 0.02, optimum))
     expected = {"": own, "rescaled_": own, "construction_": 0.02 * np.eye(6), "optimum_": optimum}
     for name, layer in expected.items():
         kq, pv = arrays[f"{name}kq"], arrays[f"{name}pv"]
@@ -279,4 +281,4 @@ def test_only_plain_linear_models_have_products_that_act_on_codes(
     assert has_products(config) is products
     if not layer:
         assert layer_of(config, {}) is None
-        assert spectra(config, {}, Opponents({}, 0.02, np.eye(6)), np.zeros((0, 6))) == {}
+        assert spectra(config, {}, FittedBaselines({}, 0.02, np.eye(6)), np.zeros((0, 6))) == {}

@@ -53,7 +53,7 @@ def hit_pair(pair: NextPair, context: ContextConfig, out: np.ndarray) -> np.ndar
 
 @pytest.fixture
 def known_flips(registered: Any) -> ContextConfig:
-    """The mode with its opponents, as the second part adds them."""
+    """The mode with its baselines, as the second part adds them."""
     of_p = lambda batch, data, context: partly_agreeing(batch, data, 1 - 2 * context.noise_p)  # noqa: E731
     mode = NoiseMode(corrupt=sign_flips, linear_mmse=of_p, mask_bayes=hit_pair)
     registered(NOISE_MODES, "sign_flips", mode)
@@ -64,7 +64,7 @@ def known_flips(registered: Any) -> ContextConfig:
 
 
 @pytest.mark.parametrize("p", [0.3, 1.0])
-def test_a_mode_without_opponents_has_none(flips: ContextConfig, p: float) -> None:
+def test_a_mode_without_baselines_has_none(flips: ContextConfig, p: float) -> None:
     batch, context = reference.random_batch(1, pairs=4, dim=3), replace(flips, noise_p=p)
     with pytest.raises(ConfigError, match="'sign_flips' is registered without its linear_mmse"):
         linear_mmse(batch, DATA, context)

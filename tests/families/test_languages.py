@@ -14,7 +14,7 @@ from icl_lab.baselines.gradient_descent import gd
 from icl_lab.families.autoencoder import task as autoencoder
 from icl_lab.families.autoencoder.config import autoencoder_of
 from icl_lab.families.languages.automata import accepts
-from icl_lab.families.languages.baselines import fitted_opponents
+from icl_lab.families.languages.baselines import fitted_baselines
 from icl_lab.families.languages.coded import coded_pools
 from icl_lab.families.languages.config import LanguagesConfig
 from icl_lab.families.languages.data import CodeConfig
@@ -196,9 +196,9 @@ def constructed(config: LanguagesConfig, predict: Any) -> Model:
 def test_records_put_gradient_descent_at_0_of_the_way_and_the_optimum_at_1() -> None:
     config = config_of()
     eval_set = make_eval_set(config, {})
-    opponents = fitted_opponents(config, codes_of(config, {}).train)
+    baselines = fitted_baselines(config, codes_of(config, {}).train)
     for name, way in (("gd", 0.0), ("optimum", 1.0)):
-        values = eval_metrics(constructed(config, opponents.predictors[name]), {}, eval_set)
+        values = eval_metrics(constructed(config, baselines.predictors[name]), {}, eval_set)
         assert values["eval_way_to_optimum"] == pytest.approx(way, abs=1e-5)  # float32 predictions
         assert values[f"{name}_preds_mse"] == pytest.approx(0, abs=1e-10)
         assert values[f"{name}_cosine"] == pytest.approx(1, abs=1e-5)
@@ -206,7 +206,7 @@ def test_records_put_gradient_descent_at_0_of_the_way_and_the_optimum_at_1() -> 
             expected = np.mean((eval_set.predictions[name].astype(float) - predictions) ** 2)
             assert values[f"{other}_preds_mse"] == pytest.approx(expected, abs=1e-6), other
     assert values["eval_loss"] < values["eval_gd_loss"]
-    assert eval_set.predictions.keys() == opponents.predictors.keys()
+    assert eval_set.predictions.keys() == baselines.predictors.keys()
 
 
 def test_an_accuracy_counts_a_prediction_of_zero_as_half() -> None:

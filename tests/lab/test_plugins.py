@@ -77,7 +77,7 @@ USES = {
     "inputs": {"data.input_distribution": "rademacher"},
     "attention": {"model.attention": "halved"},
     "one layer's attention": {"num_layers": 2, "model.attention": "linear,halved"},
-    "opponent": {"opponents": "nothing,undefined"},
+    "baseline": {"baselines": "nothing,undefined"},
 }
 
 
@@ -169,8 +169,8 @@ def test_a_name_that_no_plugin_has_is_refused_with_those_that_are_there(everythi
         ContextConfig(ordering="last")
     with pytest.raises(ConfigError, match="attention is 'hard'; it must be one of linear, softmax, halved"):
         ModelConfig(attention=("hard",))
-    with pytest.raises(ConfigError, match="opponents has 'ridge'; known are preconditioned_gd, gaussian_posterior, "):
-        RegressionConfig(opponents=("ridge",))
+    with pytest.raises(ConfigError, match="baselines has 'ridge'; known are preconditioned_gd, gaussian_posterior, "):
+        RegressionConfig(baselines=("ridge",))
 
 
 # Purposes
@@ -224,8 +224,8 @@ BROKEN = {
         "line 2: attention 'a' must take the argum",
     ),
     "no function": (
-        "from icl_lab.lab import plugins\nplugins.opponent('a')(3)",
-        "line 2: opponent 'a' is 3; it must be a function",
+        "from icl_lab.lab import plugins\nplugins.baseline('a')(3)",
+        "line 2: baseline 'a' is 3; it must be a function",
     ),
     "unknown argument": (
         "from icl_lab.lab import plugins\nplugins.ordering('a', hard=1)",
@@ -239,7 +239,7 @@ BROKEN = {
         "from icl_lab.lab import plugins\nplugins.input_distribution(\n    'a',\n    variance=2,\n)",
         "line 2: variance is 2; it must be a function of (input_range)",
     ),
-    "wrong opponent": (
+    "wrong baseline": (
         "from icl_lab.lab import plugins\nplugins.noise_mode('a', linear_mmse=lambda batch: batch)",
         "line 2: linear_mmse must take the arguments (batch, data, context): too many positional arguments",
     ),
@@ -248,8 +248,8 @@ BROKEN = {
         "line 2: bayes is 'yes'; it must be",
     ),
     "headline": (
-        "from icl_lab.lab import plugins\nplugins.opponent('gd')(lambda batch, config: 0)",
-        "line 2: opponent 'gd': the word",
+        "from icl_lab.lab import plugins\nplugins.baseline('gd')(lambda batch, config: 0)",
+        "line 2: baseline 'gd' is built in and cannot be replaced",
     ),
     "64 bits": ("import jax\njax.config.update('jax_enable_x64', True)", ": it turns on JAX's 64-bit numbers"),
 }
@@ -446,7 +446,7 @@ def test_choices_and_help_know_the_names_without_jax(tmp_path: Path) -> None:
         "input_distribution": "key, input_range, shape",
         "task_distribution": "key, dim",
         "attention": "scores, key_size",
-        "opponent": "batch, config",
+        "baseline": "batch, config",
     }
     lines = [f"plugins.{kind}('my_{kind}')(lambda {arguments}: 0)" for kind, arguments in kinds.items()]
     file = written(
@@ -457,7 +457,7 @@ def test_choices_and_help_know_the_names_without_jax(tmp_path: Path) -> None:
     assert "hard2easy,my_ordering}" in helped.stdout
     assert "random_pairs,my_noise_mode}" in helped.stdout
     listed = command("-m", RUNNER, "--plugin", file, "--config.help").stdout
-    for kind in ("ordering", "noise_mode", "input_distribution", "attention", "opponent"):
+    for kind in ("ordering", "noise_mode", "input_distribution", "attention", "baseline"):
         assert f", my_{kind}\n" in listed or f": my_{kind}\n" in listed
     decoder = command("-m", "runners.run_task_diversity", "--plugin", file, "--help")
     assert "my_task_distribution" in decoder.stdout

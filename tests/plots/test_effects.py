@@ -117,7 +117,7 @@ GRID = {
 
 
 def test_what_rows_would_repeat_is_a_panels_title(tmp_path: Path) -> None:
-    """A whole grid of noises and comparators: two panels in a row that share rows and limits."""
+    """A whole grid of noises and baselines: two panels in a row that share rows and limits."""
     drawn = figure(rows("noise", GRID), tmp_path)
     left, right = drawn.axes
     assert [axes.get_title() for axes in drawn.axes] == ["/ gd_clean_step", "/ gd_tuned_step"]

@@ -86,7 +86,7 @@ def test_order_is_the_loss_over_gradient_descents(tmp_path: Path) -> None:
         check(line, rows, ratio, "ordering", model=model)
 
 
-def test_noise_is_the_loss_over_p_beside_the_comparators(tmp_path: Path) -> None:
+def test_noise_is_the_loss_over_p_with_the_baselines(tmp_path: Path) -> None:
     rows = sweep.grid(noise_mode=("label_noise",), p=(0.5, 0.0, 0.25), sigma=(0.5,), placement=("mixed", "noisy_first"))
     shown = drawn("noise_robustness", rows, tmp_path)
     for placement, line in of(shown, "transformer", "test loss").groupby("placement"):
@@ -130,7 +130,7 @@ def test_changes_from_gradient_descent_are_paired_by_seed(tmp_path: Path) -> Non
     assert set(of(shown, "linear MMSE")["measure"]) == {"test loss"}
 
 
-def test_comparators_have_intervals_in_the_figure_too(tmp_path: Path) -> None:
+def test_baselines_have_intervals_in_the_figure_too(tmp_path: Path) -> None:
     rows = sweep.grid(noise_mode=("label_noise",), p=(0.25, 0.5), sigma=(0.5,))
     found = FIGURES["noise_robustness"](read_sweep(sweep.write(tmp_path / "results.csv", rows)))
     overview, change = found.figure.axes[:2]
@@ -417,7 +417,7 @@ def test_captions_count_what_the_sweep_counts_and_say_what_is_shown_of_it(tmp_pa
         assert "; 10 of 11 planned rows are done; " in caption(name, rows, tmp_path)
 
 
-def test_a_comparator_that_a_mode_lacks_is_left_out_and_the_caption_says_so(tmp_path: Path) -> None:
+def test_a_baseline_that_a_mode_lacks_is_left_out_and_the_caption_says_so(tmp_path: Path) -> None:
     lacking = {"test_linear_mmse_loss": np.nan, "test_mask_bayes_loss": np.nan}
     rows = sweep.grid(noise_mode=("label_noise", "sign_flips"), p=(0.25, 0.5), sigma=(0.5,))
     rows = [row | lacking if row["noise_mode"] == "sign_flips" else row for row in rows]

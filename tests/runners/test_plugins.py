@@ -16,7 +16,7 @@ from tests.runners.tiny import INTERRUPTED, LSA1, SIZES, Workshop, copied, token
 SETTINGS = (
     "--train_ordering last_first --eval_ordering hardest_first --noise_mode flips --noise_p 0.25 "
     "--config.init_scale=20 --config.num_pairs=4 "
-    "--config.input_distribution=rademacher --config.attention=halved --config.opponents=nothing,undefined"
+    "--config.input_distribution=rademacher --config.attention=halved --config.baselines=nothing,undefined"
 ).split()
 DIVERSITY = "runners.run_task_diversity"
 
@@ -31,7 +31,7 @@ def plugin(workshop: Workshop, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def finished(workshop: Workshop, plugin: Path) -> Path:
-    """A run that uses an ordering, a noise mode, an input distribution, an attention kind and opponents. Read only."""
+    """A run that uses an ordering, a noise mode, an input distribution, an attention kind and baselines. Read only."""
     return workshop.finished("plugged", LSA1, *SETTINGS, "--save_attention", "--plugin", plugin)
 
 
@@ -68,7 +68,7 @@ def test_its_attention_is_the_plugins(finished: Path) -> None:
     assert np.abs(found).max() > 1e-3
 
 
-def test_opponents_stand_in_the_headline_and_what_knows_the_noise_beside_them(
+def test_baselines_stand_in_the_headline_and_what_knows_the_noise_beside_them(
     finished: Path, workshop: Workshop
 ) -> None:
     numbers = json.loads((finished / layout.SUMMARY).read_text())["headline"]
@@ -108,7 +108,7 @@ def test_a_run_that_uses_nothing_of_a_plugin_is_the_run_it_was(
     done = workshop.run(LSA1, *SIZES, "--save_attention", "--out", run, "--plugin", plugin)
     assert (done.returncode, "trained transformer" in done.stdout) == (0, True), done.stderr
     assert {name: content for name, content in snapshot(run).items() if name != layout.LOCK} == before
-    assert config_of(run)["plugins"] == config_of(run)["opponents"] == []
+    assert config_of(run)["plugins"] == config_of(run)["baselines"] == []
 
 
 # What a run asks for

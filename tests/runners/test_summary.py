@@ -1,4 +1,4 @@
-"""What a run prints at its end: comparators that know of the corruption, labels, and whether it trained."""
+"""What a run prints at its end: baselines that know of the corruption, labels, and whether it trained."""
 
 import json
 import re
@@ -66,7 +66,7 @@ def test_without_the_file_the_summary_names_the_command_that_writes_it(
 ) -> None:
     run = copied(noisy_run, tmp_path / "run")
     (run / layout.COMPARATORS).unlink()
-    (row,) = (row for row in table(summary_text(run)) if "comparators that know of the corruption" in row)
+    (row,) = (row for row in table(summary_text(run)) if "baselines that know of the corruption" in row)
     done = workshop.run(*row.split("python -m ")[1].split())
     assert done.returncode == 0, done.stderr
     assert (run / layout.COMPARATORS).read_bytes() == (noisy_run / layout.COMPARATORS).read_bytes()
@@ -96,7 +96,7 @@ def test_a_clean_run_in_an_order_says_what_knows_the_order(workshop: Workshop, t
     assert found["gd_positions"]["loss"] < found["gd_positions_trained"]["loss"]
     copy = copied(run, tmp_path / "run")
     (copy / layout.COMPARATORS).unlink()
-    assert "comparators that know of the order:" in summary_text(copy)
+    assert "baselines that know of the order:" in summary_text(copy)
 
 
 def test_the_averaged_loss_stands_directly_under_the_loss_that_it_averages(lsa1_run: Path, twolayer_run: Path) -> None:

@@ -194,7 +194,7 @@ BAD_VALUES = (
     (RunConfig, "data_seed", -1, "from 0 to"),
     (RunConfig, "init_seed", 2**32, "from 0 to"),
     (RegressionConfig, "step_size_tasks", 0, "at least 2"),
-    (RegressionConfig, "opponents", ("nobody",), "opponents has 'nobody'; known are preconditioned_gd"),
+    (RegressionConfig, "baselines", ("nobody",), "baselines has 'nobody'; known are preconditioned_gd"),
     (RegressionConfig, "eval_tasks", 2**31 // 121 + 1, "an array of 2^31 elements or more"),
     (RegressionConfig, "test_tasks", 10**30, "it must be below 2^31"),
     (RegressionConfig, "step_size_tasks", 2**31 - 1, "an array of 2^31 elements or more"),

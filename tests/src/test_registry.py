@@ -6,21 +6,19 @@ from typing import Any
 
 import pytest
 
-from icl_lab.analysis.algorithms import ALGORITHMS, TF
-from icl_lab.analysis.comparators import COMPARATORS
-from icl_lab.analysis.paired_losses import BASELINES
 from icl_lab.lab.configs.registry import FAMILIES, outputs_of
 from icl_lab.lab.registries import ALL
 from icl_lab.src import registries
 from icl_lab.src.checks import ConfigError
+from icl_lab.src.registries import MODEL
 from icl_lab.src.registry import Functions, Registry
 
 # registry -> names that stand beside those of its plugins, in one table
 TABLES: Mapping[str, tuple[str, ...]] = {
-    "opponent": (TF, *ALGORITHMS, *BASELINES, *COMPARATORS),
-    "task distribution": ("ridge", "dmmse"),  # of `families.diversity.task.references`
+    "baseline": (MODEL, "loss", "train", "eval", "test"),
+    "task distribution": (MODEL, "zero", "ridge", "dmmse"),  # of `families.diversity.task.references`
 }
-OTHER = registries.Opponent(), registries.TaskDistribution(bayes="own", posterior_mean=lambda batch, config: None)
+OTHER = registries.Baseline(), registries.TaskDistribution(bayes="own", posterior_mean=lambda batch, config: None)
 Add = Callable[[Registry[Any], str, Any], None]
 
 
@@ -47,7 +45,7 @@ def test_a_table_whose_names_are_open_is_refused_where_it_is_made() -> None:
         Functions(registry, "field", {"three": print})
 
 
-@pytest.mark.parametrize("registry", [registries.OPPONENTS, registries.TASK_DISTRIBUTIONS], ids=lambda r: r.kind)
+@pytest.mark.parametrize("registry", [registries.BASELINES, registries.TASK_DISTRIBUTIONS], ids=lambda r: r.kind)
 def test_no_plugin_takes_a_column(registry: Registry[Any], registered: Add) -> None:
     """Every part of a column's name that could be a name is given to a plugin, unless it is refused."""
     entry = OTHER[registry is registries.TASK_DISTRIBUTIONS]

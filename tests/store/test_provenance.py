@@ -45,7 +45,7 @@ CHOICES = {
     "teacher": data_config.TEACHERS,
     "schedule": registries.SCHEDULES,
     "optimizer": known.OPTIMIZERS,
-    "opponents": (),  # a list of names: tested where they are
+    "baselines": (),  # a list of names: tested where they are
     "plugins": (),  # they follow from the others
     "num_tasks": ("inf", 4),
     "shared": (),  # so do these

@@ -32,7 +32,7 @@ def stretched(key, input_range, shape):
     return jnp.array([1.0, 1.0, 0.5, 0.5]) * jax.random.normal(key, shape)
 
 
-@plugins.opponent("best_step")
+@plugins.baseline("best_step")
 def best_step(batch, config):
     n, size = config.data.num_pairs, jnp.array([1.0, 1.0, 0.25, 0.25])
     step = 1 / ((1 + 1 / n) * size + size.sum() / n)

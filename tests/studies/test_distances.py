@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from icl_lab.analysis import over_training
-from icl_lab.analysis.algorithms import own_step_sizes
 from icl_lab.analysis.loaded_run import ComparedRun
 from icl_lab.analysis.shifts import shifted_batches
+from icl_lab.baselines import gd_plus_plus
 from icl_lab.baselines.construction import gd_params
 from icl_lab.baselines.gd_plus_plus import Rates, gd_plus_plus_of
+from icl_lab.families.regression import baselines
+from icl_lab.families.regression.baselines import step_sizes_of
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.regression.task import find_gd, make_model, make_test_batch
 from icl_lab.src.config import ModelConfig
@@ -48,8 +49,8 @@ def clear() -> None:
 def constructed(monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[Path, ComparedRun]], None]:
     """Runs by path, in place of those on disk; GD++ has rates that are given."""
     for name in ("gd_plus_plus_paper", "gd_plus_plus_own_rates"):
-        monkeypatch.setitem(distances.ALGORITHMS, name, lambda loaded: gd_plus_plus_of(RATES))
-    monkeypatch.setattr(over_training, "fitted_gd_plus_plus", lambda *_: gd_plus_plus_of(RATES))
+        monkeypatch.setattr(baselines, name, lambda config, descent: gd_plus_plus_of(RATES))
+    monkeypatch.setattr(gd_plus_plus, "fitted_gd_plus_plus", lambda *_: gd_plus_plus_of(RATES))
     clear()
 
     def give(runs: dict[Path, ComparedRun]) -> None:
@@ -86,7 +87,7 @@ def sensitivities(loaded: ComparedRun, name: str) -> np.ndarray:
     if name == "gd":
         return np.stack([descent(*pair, [float(loaded.gd.step_size)] * LAYERS) for pair in zip(x, y, strict=True)])
     if name == "gd_own_steps":
-        sizes = own_step_sizes(loaded.config, LAYERS)
+        sizes = step_sizes_of(loaded.config, LAYERS)
         return np.stack([descent(*pair, sizes) for pair in zip(x, y, strict=True)])
     if name == "ridge":
         return np.stack([np.linalg.lstsq(*pair)[0] for pair in zip(x, y, strict=True)])
@@ -103,7 +104,7 @@ def stack_of(whose: str) -> ComparedRun:
     if whose == "gd":
         return loaded_of(0, lambda config: gd_params(config.architecture, float(find_gd(config).step_size)))
     if whose == "gd_own_steps":
-        return loaded_of(0, lambda config: gd_params(config.architecture, own_step_sizes(config, LAYERS).tolist()))
+        return loaded_of(0, lambda config: gd_params(config.architecture, step_sizes_of(config, LAYERS).tolist()))
     return loaded_of(0, lambda config: gd_params(config.architecture, C, GAMMA), recurrent=True)
 
 
@@ -142,7 +143,7 @@ def test_losses_with_replaced_labels_are_numpys(whose: str, constructed: Any, x6
     """Descent on the labels as they are given, less the teacher's target; none replaced is the test set itself."""
     loaded = stack_of("gd")
     constructed({RUN: loaded})
-    sizes = [float(loaded.gd.step_size)] * LAYERS if whose == "tf" else own_step_sizes(loaded.config, LAYERS)
+    sizes = [float(loaded.gd.step_size)] * LAYERS if whose == "tf" else step_sizes_of(loaded.config, LAYERS)
     batches = shifted_batches(loaded.config, "distractors", distances.REPLACED)
     for count, batch in zip(distances.REPLACED, batches, strict=True):
         x, y, query, target = (np.asarray(part) for part in (batch.x, batch.y, batch.x_query, batch.y_query))

@@ -65,7 +65,7 @@ def test_the_jackknife_of_a_mean_is_its_standard_error() -> None:
     np.testing.assert_allclose(jackknife_error(left_out), values.std(axis=0, ddof=1) / np.sqrt(12), rtol=1e-12)
 
 
-def test_every_contrast_of_losses_without_a_comparator_that_knows_more_is_predicted() -> None:
+def test_every_contrast_of_losses_without_a_baseline_that_knows_more_is_predicted() -> None:
     own = [(contrast.question, contrast.name) for contrast in predicted_contrasts()]
     assert len(set(own)) == len(own)
     left_out = [

@@ -46,9 +46,9 @@ def test_a_rows_numbers_are_its_runs(swept: Paths) -> None:
             assert [float(row[f"{prefix}_{name}"]) for name in names] == [summary[part][name] for name in names]
         for far in summary["ood"]:
             assert float(row[f"gd_ood_alpha{far['alpha']:g}"]) == far["gd_test_mse"]
-        comparators = rundir.read_json(swept.runs / row["exp"] / layout.COMPARATORS)
+        losses = rundir.read_json(swept.runs / row["exp"] / layout.COMPARATORS)
         for name in ("gd_tuned_step", "linear_mmse", "gd_positions", "gd_positions_trained"):
-            assert float(row[f"test_{name}_loss"]) == comparators[name]["loss"]
+            assert float(row[f"test_{name}_loss"]) == losses[name]["loss"]
     assert any(row["auroc"] and row["loo_gd_auroc"] for row in swept.rows())
 
 

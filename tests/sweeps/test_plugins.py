@@ -22,7 +22,7 @@ def plugin(tmp_path: Path) -> Path:
 def test_workers_train_what_a_plugin_registered(plugin: Path, workshop: Workshop, tmp_path: Path) -> None:
     paths = Paths(tmp_path / "runs", tmp_path / "results.csv")
     words = ["--models", "lsa1", "--ordering", "random,last_first", "--seeds", "0", *SIZES]
-    words += ["--executor", "process", "--config.opponents=nothing", *paths.flags()]
+    words += ["--executor", "process", "--config.baselines=nothing", *paths.flags()]
     done = workshop.run("eval_order", *words, "--plugin", plugin)
     assert done.returncode == 0, done.stderr
     rows = paths.rows()

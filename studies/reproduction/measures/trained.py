@@ -12,9 +12,8 @@ import numpy as np
 from jax.tree_util import Partial
 
 from icl_lab.analysis import shifts
-from icl_lab.analysis.algorithms import algorithms_of, defined
 from icl_lab.analysis.copying import copying
-from icl_lab.analysis.loaded_run import ComparedRun
+from icl_lab.analysis.loaded_run import ComparedRun, algorithms_of
 from icl_lab.analysis.over_training import baselines_of
 from icl_lab.analysis.paired_losses import half_squared_errors
 from icl_lab.analysis.weights import interpolated, products
@@ -22,6 +21,7 @@ from icl_lab.baselines.comparison import compare
 from icl_lab.baselines.gd_plus_plus import fit_gd_plus_plus
 from icl_lab.baselines.gradient_descent import Predictor
 from icl_lab.families.layerwise.config import UNTRAINED
+from icl_lab.families.regression.baselines import defined
 from icl_lab.families.regression.config import RegressionConfig, gd_steps
 from icl_lab.families.regression.task import make_test_batch
 from icl_lab.families.task import task_key

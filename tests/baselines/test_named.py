@@ -1,4 +1,4 @@
-"""The built-in opponents: independent references, special cases, and what is refused."""
+"""The built-in baselines that a config names: independent references, special cases, and what is refused."""
 
 from dataclasses import replace
 
@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from icl_lab.baselines.linear_mmse import primal_ridge, ridge
-from icl_lab.baselines.opponents import OPPONENTS
+from icl_lab.baselines.registry import function
 from icl_lab.families.regression.config import RegressionConfig
-from icl_lab.src import registries
 from icl_lab.src.checks import ConfigError
 from icl_lab.src.config import ContextConfig
 from icl_lab.src.data import sample_batch
 from icl_lab.src.data_config import DataConfig
 from icl_lab.src.prng import key
+from icl_lab.src.registries import NAMED_BASELINES
 
 DATA = DataConfig(4, 6, "gaussian", spectrum="power_law", task_covariance="inverse", task_mean=0.5, noise_std=0.4)
 
@@ -24,14 +24,14 @@ def config(data):
 
 
 def test_all_built_in_names_have_a_predictor():
-    assert set(OPPONENTS) == set(registries.OPPONENTS)
-    assert {"preconditioned_gd", "gaussian_posterior"} <= set(OPPONENTS)
+    assert {"preconditioned_gd", "gaussian_posterior"} <= {*NAMED_BASELINES}
+    assert all(callable(function(name)) for name in NAMED_BASELINES)
 
 
 def test_the_gaussian_posterior_is_the_conditional_mean():
     with jax.enable_x64(True):
         batch = jax.tree.map(lambda part: np.asarray(part, np.float64), sample_batch(key(0), DATA, 12))
-        found = np.asarray(OPPONENTS["gaussian_posterior"](batch, config(DATA)))
+        found = np.asarray(function("gaussian_posterior")(batch, config(DATA)))
     covariance, mean = np.diag(np.arange(1.0, 5)), np.full(4, 0.5)
     for index in range(12):
         x, y, query = batch.x[index], batch.y[index], batch.x_query[index]
@@ -43,7 +43,7 @@ def test_the_gaussian_posterior_is_the_conditional_mean():
 def test_of_isotropic_tasks_it_is_ridge():
     data = DataConfig(noise_std=0.3)
     batch = sample_batch(key(1), data, 20)
-    np.testing.assert_allclose(OPPONENTS["gaussian_posterior"](batch, config(data)), ridge(batch, 0.09), rtol=1e-5)
+    np.testing.assert_allclose(function("gaussian_posterior")(batch, config(data)), ridge(batch, 0.09), rtol=1e-5)
 
 
 def test_the_primal_form_of_ridge_is_ridge():
@@ -56,7 +56,7 @@ def test_the_primal_form_of_ridge_is_ridge():
 def test_posteriors_of_other_priors_need_noise_and_plain_tasks(name):
     for data, words in ((replace(DATA, noise_std=0.0), "without a mean"), (DataConfig(), "noise_std is 0")):
         with pytest.raises(ConfigError, match=words):
-            OPPONENTS[name](sample_batch(key(0), data, 4), config(data))
+            function(name)(sample_batch(key(0), data, 4), config(data))
 
 
 @pytest.mark.parametrize("distribution", ["mixture", "sparse"])
@@ -65,7 +65,7 @@ def test_the_posterior_of_the_tasks_own_prior_is_the_best(distribution):
     data = DataConfig(4, 5, "gaussian", noise_std=0.5, weight_scale=2.0, task_distribution=distribution)
     batch = sample_batch(key(3), data, 4000)
     found = {
-        name: float(np.mean((np.asarray(OPPONENTS[name](batch, config(data))) - batch.y_query) ** 2))
+        name: float(np.mean((np.asarray(function(name)(batch, config(data))) - batch.y_query) ** 2))
         for name in ("mixture_posterior", "sparse_posterior", "gaussian_posterior")
     }
     assert min(found, key=found.__getitem__) == f"{distribution}_posterior"
@@ -82,7 +82,7 @@ def test_the_posterior_of_the_tasks_own_prior_is_the_best(distribution):
 def test_where_it_is_not_defined_it_says_so(changes, words):
     data = replace(DATA, **changes)
     with pytest.raises(ConfigError, match=words):
-        OPPONENTS["gaussian_posterior"](sample_batch(key(0), data, 4), config(data))
+        function("gaussian_posterior")(sample_batch(key(0), data, 4), config(data))
 
 
 @pytest.mark.parametrize("name", ["preconditioned_gd", "gaussian_posterior", "mixture_posterior", "sparse_posterior"])
@@ -91,11 +91,11 @@ def test_of_corrupted_pairs_they_know_nothing(name, where):
     data = DataConfig(4, 6, noise_std=0.3)
     corrupted = replace(config(data), **{where: ContextConfig(noise_mode="random_pairs", noise_p=0.2)})
     with pytest.raises(ConfigError, match="without corrupted pairs"):
-        OPPONENTS[name](sample_batch(key(0), data, 4), corrupted)
+        function(name)(sample_batch(key(0), data, 4), corrupted)
     with pytest.raises(ConfigError, match="without corrupted pairs"):
-        OPPONENTS[name](sample_batch(key(0), data, 4), config(replace(data, num_distractors=1)))
+        function(name)(sample_batch(key(0), data, 4), config(replace(data, num_distractors=1)))
 
 
-def test_an_unknown_opponent_is_refused_with_those_that_are_known():
+def test_an_unknown_baseline_is_refused_with_those_that_are_known():
     with pytest.raises(ConfigError, match="known are preconditioned_gd, gaussian_posterior"):
-        RegressionConfig(opponents=("nobody",))
+        RegressionConfig(baselines=("nobody",))
