@@ -22,7 +22,7 @@ from icl_lab.src import loss_conventions
 from icl_lab.src.checks import finite_results
 from icl_lab.store import layout
 from icl_lab.store.atomic import csv_blocks, write_blocks, write_json
-from icl_lab.store.rundir import metrics
+from icl_lab.store.metrics import metrics
 
 CURVE = ("step", "preds_diff", "model_diff", "model_cos", "tf_loss", "gd_loss")
 

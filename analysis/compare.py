@@ -18,9 +18,10 @@ from icl_lab.lab.configs.run import RunConfig
 from icl_lab.src.statistics import mean_and_interval
 from icl_lab.src.words import printable
 from icl_lab.store import layout, provenance
+from icl_lab.store.metrics import read_summary
 from icl_lab.store.outputs import in_path
 from icl_lab.store.readers import StoreError, expecting
-from icl_lab.store.rundir import read_config, read_meta, read_summary
+from icl_lab.store.rundir import read_config, read_meta
 
 # column -> where it stands in metrics_summary.json
 COLUMNS = {

@@ -33,7 +33,7 @@ import numpy as np
 
 from icl_lab.src.data_config import LinearData
 from icl_lab.src.one_step import one_step_loss, one_step_size
-from icl_lab.store.rundir import read_metrics
+from icl_lab.store.metrics import read_metrics
 
 FIELDS = ("eval_gd_loss",)  # of the records, besides the loss
 DIVERGED = 1e3  # times the initial weights: the little that is left to infinity is a millionth of the time

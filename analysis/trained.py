@@ -16,13 +16,14 @@ from icl_lab.lab.configs.outputs import Criterion, Summary
 from icl_lab.lab.configs.registry import family_of, outputs_of
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.store import layout, rundir
+from icl_lab.store.metrics import read_summary
 from icl_lab.store.readers import expecting
 
 
 def of_run(run: Path) -> bool | None:
     """Whether a finished run has trained; None where that is not defined."""
     with expecting(run / layout.SUMMARY, "a run's summary"):
-        met: bool | None = with_verdict(rundir.read_config(run), rundir.read_summary(run))["trained"]["met"]
+        met: bool | None = with_verdict(rundir.read_config(run), read_summary(run))["trained"]["met"]
     return met
 
 

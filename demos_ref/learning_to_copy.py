@@ -16,7 +16,7 @@ from icl_lab.lab.configs.presets import preset, resolve, set_values
 from icl_lab.runners.loop import run_one
 from icl_lab.src.data import interleaved_tokens, sample_batch
 from icl_lab.src.prng import key
-from icl_lab.store.rundir import read_metrics
+from icl_lab.store.metrics import read_metrics
 
 # %% [markdown]
 # ## The tokens

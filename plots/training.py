@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from icl_lab.lab.configs.registry import family_of, outputs_of
 from icl_lab.plots import style
 from icl_lab.store import layout
+from icl_lab.store.metrics import metrics_columns
 from icl_lab.store.readers import read_csv
-from icl_lab.store.rundir import metrics_columns, read_config
+from icl_lab.store.rundir import read_config
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -24,6 +24,7 @@ from icl_lab.runners.llc import Llc
 from icl_lab.src.model import Model
 from icl_lab.store import checkpoint, layout, rundir, snapshots
 from icl_lab.store.atomic import write_json, write_npz
+from icl_lab.store.metrics import last_metrics
 from icl_lab.store.params import write_params
 from icl_lab.store.rundir import now
 
@@ -102,7 +103,7 @@ def _end(run: Path, config: RunConfig, sections: Mapping[str, Any], figures: boo
         snapshots.export(run)
         yield
     facts = {"name": config.name, "num_steps": config.training.steps}
-    numbers = {**rundir.last_metrics(run, 1)[0], **facts, **sections}
+    numbers = {**last_metrics(run, 1)[0], **facts, **sections}
     convention = {"loss_convention": outputs_of(family_of(config)).loss_convention}
     write_json(run / layout.SUMMARY, {**with_verdict(config, numbers), **convention})
     yield

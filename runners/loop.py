@@ -40,6 +40,7 @@ from icl_lab.runners.static_shape import Run, static_shape, training_part
 from icl_lab.src.precision import use_highest_precision
 from icl_lab.src.train import NEVER
 from icl_lab.store import checkpoint, provenance, rundir, snapshots
+from icl_lab.store.metrics import append_metrics, last_metrics
 from icl_lab.store.rundir import now
 
 __all__ = ["OutputOptions", "Run", "run_one", "run_pack"]
@@ -221,7 +222,7 @@ def _record(pack: Pack, index: int, train_loss: float, watch: Watch) -> None:
     directory, config = pack.runs[index]
     if config.snapshots:
         snapshots.write(directory, pack.step, pack.params(index))
-    rundir.append_metrics(directory, pack.record(index, train_loss) | watch.values(pack, index))
+    append_metrics(directory, pack.record(index, train_loss) | watch.values(pack, index))
 
 
 def _save(pack: Pack) -> Saved:
@@ -239,7 +240,7 @@ def _save(pack: Pack) -> Saved:
 
 
 def _mark_diverged(directory: Path, step: int, run_seconds: float) -> None:
-    losses = [record["eval_loss"] for record in rundir.last_metrics(directory, 3)]
+    losses = [record["eval_loss"] for record in last_metrics(directory, 3)]
     ended = {"diverged_at": step, "last_losses": losses, "run_seconds": run_seconds, "end": now()}
     rundir.update_meta(directory, status="diverged", **ended)
 

@@ -26,6 +26,7 @@ from icl_lab.runners.static_shape import Run
 from icl_lab.src.words import printable
 from icl_lab.store import checkpoint, layout, provenance, rundir
 from icl_lab.store.lock import locked
+from icl_lab.store.metrics import truncate_metrics
 from icl_lab.store.provenance import changed_files, provenance_of
 from icl_lab.store.readers import expecting, is_count, is_number
 from icl_lab.store.rundir import now
@@ -190,7 +191,7 @@ def begin(run: Run, width: int, device: str, facts: Mapping[str, Any]) -> None:
 def cut_files(directory: Path, step: int, record_steps: Sequence[int]) -> None:
     """Removes checkpoints, then records, after a step; `StoreError` if one up to it is missing."""
     checkpoint.remove_after(directory, step)
-    rundir.truncate_metrics(directory, step, list(record_steps[: bisect_right(record_steps, step)]) if step > 0 else [])
+    truncate_metrics(directory, step, list(record_steps[: bisect_right(record_steps, step)]) if step > 0 else [])
 
 
 def note_elsewhere(

@@ -9,6 +9,7 @@ from icl_lab.lab.configs.registry import family_of, outputs_of
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.src.words import printable
 from icl_lab.store import layout, rundir
+from icl_lab.store.metrics import read_summary
 from icl_lab.store.readers import expecting
 
 
@@ -16,7 +17,7 @@ def summary_text(run: Path) -> str:
     """The summary of a finished run: its family's lines, whether it trained, and times."""
     from icl_lab.analysis.trained import in_words  # imports JAX
 
-    summary, config = rundir.read_summary(run), rundir.read_config(run)
+    summary, config = read_summary(run), rundir.read_config(run)
     with expecting(run / layout.SUMMARY, "a run's summary"):
         values = shown(summary)
         lines = [

@@ -23,6 +23,7 @@ from icl_lab.runners.command import print_notices, report_divergence, report_sto
 from icl_lab.runners.resume import Persistence, locked_runs
 from icl_lab.src.statistics import mean_and_interval
 from icl_lab.store import layout, rundir
+from icl_lab.store.metrics import read_summary
 from icl_lab.store.outputs import out_folder
 from icl_lab.store.readers import expecting
 
@@ -115,7 +116,7 @@ def _report(runs: list[Path]) -> int:
 
 
 def _numbers(run: Path) -> list[float]:
-    summary = rundir.read_summary(run)
+    summary = read_summary(run)
     with expecting(run / layout.SUMMARY, "a run's summary"):
         return [float(read(summary)) for read, _, _ in COLUMNS.values()]
 

@@ -16,6 +16,7 @@ from icl_lab.lab.executors.signals import catch_signals
 from icl_lab.runners.command import resume_command
 from icl_lab.src.words import printable
 from icl_lab.store import layout, rundir
+from icl_lab.store.metrics import read_metrics
 from icl_lab.store.outputs import out_folder
 from icl_lab.store.readers import expecting, read_npy, read_npz, reading
 
@@ -29,7 +30,7 @@ Check = Callable[[Path], "str | None"]  # a sentence on what is wrong with a run
 
 def learns(run: Path) -> str | None:
     """Checks lsa1's test loss."""
-    losses = {record["step"]: record["eval_loss"] for record in rundir.read_metrics(run)}
+    losses = {record["step"]: record["eval_loss"] for record in read_metrics(run)}
     with expecting(run / layout.METRICS, f"the metrics of a run of {STEP} steps"):
         loss = float(losses[STEP])
     return None if loss < LOSS else f"the loss at step {STEP} is {loss:.3f}, not below {LOSS}"

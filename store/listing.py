@@ -13,17 +13,10 @@ from icl_lab.lab.configs.run import TAGS, fields_of
 from icl_lab.lab.loaded_plugins import not_loaded
 from icl_lab.lab.registries import FAMILIES
 from icl_lab.store import layout, ownership, provenance, rundir
+from icl_lab.store.metrics import last_metrics, read_summary
 from icl_lab.store.provenance import changed_files
 from icl_lab.store.readers import StoreError, expecting, is_number, json_lines, read_csv, read_json
-from icl_lab.store.rundir import (
-    PluginMissing,
-    has_begun,
-    last_metrics,
-    read_config,
-    read_meta,
-    read_status,
-    read_summary,
-)
+from icl_lab.store.rundir import PluginMissing, has_begun, read_config, read_meta, read_status
 
 if TYPE_CHECKING:
     import pandas as pd

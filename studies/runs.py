@@ -10,6 +10,7 @@ from typing import Any
 
 from icl_lab.analysis import trained
 from icl_lab.store import layout, rundir
+from icl_lab.store.metrics import read_summary
 from icl_lab.store.readers import expecting
 from icl_lab.sweeps.grid import Grid
 from icl_lab.sweeps.plan import PlannedRun, plan, runs_of
@@ -80,7 +81,7 @@ class Runs:
 @lru_cache(maxsize=1024)  # many claims read the same runs
 def summary_part(run: Path, part: str) -> dict[str, Any]:
     """A part of a finished run's summary; `StoreError` if it has none of that name."""
-    summary = rundir.read_summary(run)
+    summary = read_summary(run)
     with expecting(run / layout.SUMMARY, f"a summary with {part!r}"):
         values: dict[str, Any] = summary[part]
     return values

@@ -19,6 +19,7 @@ from icl_lab.src.checks import ConfigError
 from icl_lab.src.words import printable
 from icl_lab.store import outputs, provenance, rundir
 from icl_lab.store.lock import locked_file
+from icl_lab.store.metrics import read_summary
 from icl_lab.store.outputs import in_path, out_file
 from icl_lab.store.readers import StoreError, expecting, read_json
 from icl_lab.store.replacing import naming_file
@@ -65,7 +66,7 @@ def row_values(point: Point, folder: Path, failed: Container[str] = ()) -> dict[
 
 def run_files(run: Path, config: RunConfig) -> RunFiles:
     """The contents of the files from which a finished run's row is made."""
-    summary = rundir.read_summary(run)
+    summary = read_summary(run)
     if "trained" not in summary:  # written by an earlier version
         from icl_lab.analysis.trained import with_verdict  # imports JAX
 

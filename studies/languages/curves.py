@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from icl_lab.store import layout
+from icl_lab.store.metrics import read_metrics
 from icl_lab.store.readers import read_npz
-from icl_lab.store.rundir import read_config, read_metrics
+from icl_lab.store.rundir import read_config
 from icl_lab.studies.curve_rows import Series
 from icl_lab.studies.dot_figure import Numbers
 from icl_lab.studies.languages.measures import value

@@ -20,7 +20,7 @@ from icl_lab.baselines.construction import gd_params
 from icl_lab.baselines.gradient_descent import Predictor
 from icl_lab.families.regression.config import gd_steps
 from icl_lab.src.data_config import DataConfig
-from icl_lab.store.rundir import read_metrics
+from icl_lab.store.metrics import read_metrics
 from icl_lab.studies import algorithm_distances as distances
 from icl_lab.studies.curve_rows import Series, Values
 from icl_lab.studies.reproduction.measures import algorithms, depth, over_training, rolled, sines, trained

@@ -20,8 +20,9 @@ from icl_lab.analysis.llc.health import HEALTHY
 from icl_lab.analysis.llc.settings import Settings
 from icl_lab.store import layout
 from icl_lab.store.lock import locked
+from icl_lab.store.metrics import read_metrics
 from icl_lab.store.readers import read_csv, read_json
-from icl_lab.store.rundir import read_config, read_metrics
+from icl_lab.store.rundir import read_config
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,7 +14,7 @@ import numpy as np
 
 from icl_lab.analysis import paths
 from icl_lab.analysis.development import trajectory_pca
-from icl_lab.store.rundir import read_metrics
+from icl_lab.store.metrics import read_metrics
 from icl_lab.studies.curve_rows import ABOVE, BELOW, Curve, Series
 from icl_lab.studies.task_diversity import measures
 

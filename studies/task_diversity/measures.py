@@ -17,7 +17,8 @@ from icl_lab.baselines.pool_losses import exact_losses, smoothed
 from icl_lab.families.diversity.config import DiversityConfig
 from icl_lab.families.diversity.task import latent_sequences, make_eval_set, predictions_of, root_sequences
 from icl_lab.src.data_config import PoolData
-from icl_lab.store.rundir import read_config, read_metrics
+from icl_lab.store.metrics import read_metrics
+from icl_lab.store.rundir import read_config
 from icl_lab.studies.runs import summary_part
 
 INFINITE = float("inf")

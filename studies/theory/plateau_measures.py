@@ -16,7 +16,8 @@ from icl_lab.analysis.plateau import escape_of
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.regression.task import evaluation_context
 from icl_lab.src.data_config import DataConfig
-from icl_lab.store.rundir import read_config, read_metrics
+from icl_lab.store.metrics import read_metrics
+from icl_lab.store.rundir import read_config
 from icl_lab.studies.algorithm_distances import compared_run, cosines
 from icl_lab.studies.curve_rows import ABOVE, Curve, Series
 

@@ -15,7 +15,8 @@ from icl_lab.families.task import training_set
 from icl_lab.lab.configs.identity import config_id
 from icl_lab.lab.loaded_plugins import LOADED
 from icl_lab.plots import style, training
-from icl_lab.store import layout, rundir, snapshots
+from icl_lab.store import layout, snapshots
+from icl_lab.store.metrics import read_metrics
 from icl_lab.store.readers import read_csv, read_npz
 from tests.families.small import (
     LOGISTIC,
@@ -64,7 +65,7 @@ def losses_of(params: Any, batch: Any) -> np.ndarray:
 
 def test_it_trains_and_its_numbers_are_those_of_a_forward_pass_by_hand(run: Path, both: None) -> None:
     config, params, batch = store.load(run)
-    records = rundir.read_metrics(run, ["eval_constant_loss"])
+    records = read_metrics(run, ["eval_constant_loss"])
     assert tuple(record["step"] for record in records) == RECORDED
     assert {record["eval_constant_loss"] for record in records} == {math.log(2)}
     assert records[-1]["eval_loss"] == pytest.approx(losses_of(params, batch).mean(), rel=1e-5)
@@ -118,7 +119,7 @@ def test_its_figure_has_the_curves_that_it_names(run: Path, both: None, monkeypa
     monkeypatch.setattr(style, "save", lambda figure, path, of: figure)
     figure: Any = training.draw_loss(run)
     (axes,) = figure.axes
-    records = rundir.read_metrics(run)
+    records = read_metrics(run)
     drawn = {line.get_label(): list(line.get_ydata()) for line in axes.lines}
     fields = {"train batch": "train_loss", "model": "eval_loss", "log 2": "eval_constant_loss"}
     assert drawn == {label: [record[field] for record in records] for label, field in fields.items()}
@@ -146,7 +147,7 @@ def test_members_of_a_pack_have_the_bits_of_training_alone(run: Path, workshop: 
     together, alone = ([results(tmp_path / f"{how}_{i}") for i in range(3)] for how in ("together", "alone"))
     assert together == alone
     assert len({files[layout.PARAMS] for files in together}) == 3
-    first, second = (rundir.read_metrics(tmp_path / f"together_{index}") for index in (0, 1))
+    first, second = (read_metrics(tmp_path / f"together_{index}") for index in (0, 1))
     assert first[0]["train_loss"] != second[0]["train_loss"]  # one seed: the batches differ in scale alone
     small, large = (read_npz(tmp_path / f"together_{i}" / layout.ANALYSIS_BATCH, ["w"])["w"] for i in (0, 1))
     np.testing.assert_allclose(4 * small, large, rtol=1e-6)
@@ -165,7 +166,7 @@ def test_a_finite_training_set_is_the_one_that_every_step_sees(workshop: Worksho
     words += ["--config.snapshots=true", "--config.eval_every=1", "--config.full_batch=true", "--lr", "0.1"]
     done = workshop.run(RUN, *words, *PLUGIN, "--out", tmp_path / "run")
     assert done.returncode == 0, done.stderr
-    loaded, records = analysis.load_run(tmp_path / "run"), rundir.read_metrics(tmp_path / "run")
+    loaded, records = analysis.load_run(tmp_path / "run"), read_metrics(tmp_path / "run")
     everything = training_set(loaded.config)
     assert np.shape(everything.y) == (16, 20)
     for (_, then), record in zip(loaded.checkpoints(), records[1:], strict=False):

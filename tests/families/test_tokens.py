@@ -18,6 +18,7 @@ from icl_lab.lab.configs.identity import config_id, with_dependencies
 from icl_lab.runners.static_shape import static_shape
 from icl_lab.src.checks import ConfigError
 from icl_lab.store import checkpoint, layout, rundir
+from icl_lab.store.metrics import read_metrics
 from icl_lab.store.params import flattened, write_params
 from icl_lab.store.readers import StoreError, read_csv, read_safetensors
 from tests.doors import snapshot
@@ -121,7 +122,7 @@ def test_targets_follow_a_chain(both: None) -> None:
 
 def test_its_numbers_are_those_of_a_forward_pass_by_hand(reader: Path, both: None) -> None:
     _, params, batch = store.load(reader)
-    records = rundir.read_metrics(reader)
+    records = read_metrics(reader)
     assert tuple(record["step"] for record in records) == RECORDED
     assert records[0]["eval_loss"] == pytest.approx(math.log(VOCAB), rel=1e-6)  # its read-out begins at 0
     assert records[-1]["eval_loss"] == pytest.approx(losses_of(batch, params).mean(), rel=1e-5)
@@ -281,9 +282,9 @@ def test_one_that_was_trained_anew_is_not_what_a_run_began_with(
 
 def test_a_boosted_run_begins_where_its_base_ended(reader: Path, boosted: Path) -> None:
     """Its own read-out is 0 at the start, and the evaluation set is that of the base, which has its seed."""
-    (first, *_), (*_, last) = rundir.read_metrics(boosted), rundir.read_metrics(reader)
+    (first, *_), (*_, last) = read_metrics(boosted), read_metrics(reader)
     assert first["eval_loss"] == pytest.approx(last["eval_loss"], rel=1e-6)
-    assert rundir.read_metrics(boosted)[-1]["eval_loss"] != first["eval_loss"]
+    assert read_metrics(boosted)[-1]["eval_loss"] != first["eval_loss"]
 
 
 def test_a_base_seed_is_refused_where_nothing_is_boosted(both: None) -> None:
@@ -309,10 +310,10 @@ def test_a_sweep_trains_them_first(workshop: Workshop, tmp_path: Path) -> None:
         ("boosted_reader", seed, "done") for seed in ("0", "1")
     ]
     (base,) = [run for run in runs.iterdir() if run.name.startswith("reader_")]
-    *_, last = rundir.read_metrics(base)
+    *_, last = read_metrics(base)
     metas = {row["seed"]: rundir.read_meta(runs / row["exp"]) for row in rows}
     assert all(meta["start"] >= rundir.read_meta(base)["end"] for meta in metas.values())
-    assert rundir.read_metrics(runs / rows[0]["exp"])[0]["eval_loss"] == pytest.approx(last["eval_loss"], rel=1e-6)
+    assert read_metrics(runs / rows[0]["exp"])[0]["eval_loss"] == pytest.approx(last["eval_loss"], rel=1e-6)
     for row in rows:
         headline = json.loads((runs / row["exp"] / layout.SUMMARY).read_text())["headline"]
         assert [float(row["test_loss"]), float(row["chain_loss"])] == [headline["loss"], headline["chain_loss"]]

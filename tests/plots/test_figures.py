@@ -13,7 +13,8 @@ from icl_lab.plots import heat_maps, run_figures, style, training
 from icl_lab.plots.attention_quick import draw_attention
 from icl_lab.store import StoreError, layout
 from icl_lab.store.atomic import write_csv, write_json, write_npy, write_npz
-from icl_lab.store.rundir import begin, read_config, read_metrics
+from icl_lab.store.metrics import read_metrics
+from icl_lab.store.rundir import begin, read_config
 from tests.runners.tiny import PAIRS, Workshop, copied
 
 FIGURES = {

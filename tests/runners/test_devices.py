@@ -10,7 +10,8 @@ import jax
 import numpy as np
 import pytest
 
-from icl_lab.store import layout, rundir
+from icl_lab.store import layout
+from icl_lab.store.metrics import read_metrics
 from tests.families.test_task import FIRST
 from tests.runners.test_distributed import ROUNDING, params
 from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, LSA1, RECORDED, SIZES, THREADS, Workshop
@@ -81,4 +82,4 @@ def test_a_run_that_was_stopped_goes_on_on_other_devices(workshop: Workshop, lsa
     expected = params(lsa1_run)
     for name, value in params(run).items():
         np.testing.assert_allclose(value, expected[name], atol=ROUNDING, err_msg=name)
-    assert [record["step"] for record in rundir.read_metrics(run)] == [*RECORDED]
+    assert [record["step"] for record in read_metrics(run)] == [*RECORDED]

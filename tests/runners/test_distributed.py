@@ -15,6 +15,7 @@ import pytest
 from icl_lab.lab import cli
 from icl_lab.runners import flags
 from icl_lab.store import layout, rundir
+from icl_lab.store.metrics import read_metrics
 from icl_lab.store.params import read_params
 from tests.runners.tiny import EVERY_CHUNK, LSA1, RECORDED, ROOT, SIZES, Workshop
 
@@ -60,7 +61,7 @@ def test_two_processes_train_what_one_trains(workshop: Workshop, lsa1_run: Path,
     run, expected = tmp_path / "run", params(lsa1_run)
     assert rundir.read_status(run) == "done"
     assert str(rundir.read_meta(run)["device"]).startswith("2 x cpu")
-    assert [record["step"] for record in rundir.read_metrics(run)] == [*RECORDED]
+    assert [record["step"] for record in read_metrics(run)] == [*RECORDED]
     for name, value in params(run).items():
         np.testing.assert_allclose(value, expected[name], atol=ROUNDING, err_msg=name)
     assert [*(tmp_path / "temporary").iterdir()] == []
@@ -83,7 +84,7 @@ def test_a_signal_to_one_stops_all_and_they_resume(
     at = rundir.read_meta(run)["stopped_at"]
     assert at > 0
     processes = started(workshop, run, tmp_path / "temporary", *EVERY_CHUNK, "--steps", "2000000")
-    while rundir.read_status(run) != "running" or rundir.read_metrics(run)[-1]["step"] <= at:
+    while rundir.read_status(run) != "running" or read_metrics(run)[-1]["step"] <= at:
         assert [process.poll() for process in processes] == [None] * PROCESSES
         time.sleep(0.1)
     processes[told].send_signal(signal.SIGTERM)

@@ -10,6 +10,7 @@ import pytest
 
 from icl_lab.store import checkpoint, layout, rundir
 from icl_lab.store.atomic import write_safetensors
+from icl_lab.store.metrics import read_metrics
 from icl_lab.store.params import read_params
 from icl_lab.store.readers import read_safetensors
 from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, LSA1, RECORDED, SIZES, Done, Workshop, copied, results
@@ -77,7 +78,7 @@ def test_with_other_threads_it_goes_on_from_its_step_and_says_so(elsewhere: tupl
 @pytest.mark.slow
 def test_its_numbers_are_close_to_the_uninterrupted_runs(elsewhere: tuple[Path, Done], uninterrupted: Path) -> None:
     run, _ = elsewhere
-    found, expected = (rundir.read_metrics(each, ("eval_gd_loss",)) for each in (run, uninterrupted))
+    found, expected = (read_metrics(each, ("eval_gd_loss",)) for each in (run, uninterrupted))
     assert tuple(record["step"] for record in found) == RECORDED
     assert found[:3] == expected[:3]  # up to step 60 it is the same training
     for one, other in zip(found, expected, strict=True):

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from icl_lab.store import layout, rundir
+from icl_lab.store.metrics import read_metrics
 from tests.analysis.llc_runs import words
 from tests.families.small import SIZES as PLUGIN_SIZES
 from tests.families.small import TOKENS
@@ -29,7 +30,7 @@ def test_they_change_nothing_else(run: Path, workshop: Workshop) -> None:
     assert {name: found[name] for name in found if name not in told} == {
         name: expected[name] for name in expected if name not in told
     }
-    for record, other in zip(rundir.read_metrics(run), rundir.read_metrics(without), strict=True):
+    for record, other in zip(read_metrics(run), read_metrics(without), strict=True):
         due = RECORDED.index(record["step"]) % 2 == 0
         assert {*record} - {*other} == (FIELDS if due else set())
         assert {name: record[name] for name in other} == other
@@ -51,7 +52,7 @@ def test_killed_and_resumed_it_has_the_same_bytes(run: Path, workshop: Workshop,
 @pytest.mark.slow
 def test_the_progress_says_the_last_estimate(workshop: Workshop, tmp_path: Path) -> None:
     done = workshop.run(LSA1, *SIZES, "--llc_every", 2, *words("llc_"), "--out", tmp_path / "run")
-    last = rundir.read_metrics(tmp_path / "run")[-1]
+    last = read_metrics(tmp_path / "run")[-1]
     marked = "" if last["llc_health"] == "healthy" else " (not healthy)"
     assert done.stderr.splitlines()[-1].endswith(f"  llc {last['llc']:.4g}{marked}")
 
@@ -60,7 +61,7 @@ def test_the_progress_says_the_last_estimate(workshop: Workshop, tmp_path: Path)
 def test_diverged_chains_are_no_number_and_the_progress_says_so(workshop: Workshop, tmp_path: Path) -> None:
     done = workshop.run(LSA1, *SIZES, *EVERY, "--llc_eps", 1e6, "--out", tmp_path / "run")
     assert done.returncode == 0, done.stderr
-    record = rundir.read_metrics(tmp_path / "run")[-1]
+    record = read_metrics(tmp_path / "run")[-1]
     assert record["llc"] is record["llc_low"] is record["llc_high"] is None
     health = "diverged: chain 0 at draw "
     assert record["llc_health"].startswith(health)

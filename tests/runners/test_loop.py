@@ -12,7 +12,7 @@ import pytest
 
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.lab.executors.signals import catch_signals
-from icl_lab.runners import finish, loop
+from icl_lab.runners import finish, loop, resume
 from icl_lab.runners.finish import DEFAULT_OUTPUTS, OutputOptions, preload_packages
 from icl_lab.runners.loop import Run, run_pack
 from icl_lab.runners.pack import GROWTH
@@ -20,7 +20,7 @@ from icl_lab.runners.progress import NullLogger
 from icl_lab.runners.resume import Persistence
 from icl_lab.src.config import TrainConfig
 from icl_lab.store import StoreError, checkpoint, layout, rundir
-from icl_lab.store.rundir import METRICS_FIELDS
+from icl_lab.store.metrics import METRICS_FIELDS, append_metrics, read_metrics, truncate_metrics
 from tests.doors import snapshot
 
 EVERY_CHUNK = Persistence(checkpoint_seconds=0)
@@ -87,7 +87,7 @@ def statuses(runs: list[Run]) -> list[str]:
 def test_a_pack_that_nothing_happens_to(runs: list[Run]) -> None:
     assert (train(runs), statuses(runs)) == ("done", ["done", "done"])
     for run in runs:
-        assert [record["step"] for record in rundir.read_metrics(run.directory)] == [0, 3, 6]
+        assert [record["step"] for record in read_metrics(run.directory)] == [0, 3, 6]
 
 
 def test_an_error_in_a_pack_is_nobodys_until_it_is_known_whose_it_is(
@@ -154,16 +154,16 @@ def test_checkpoints_that_only_some_runs_have_go_before_the_metrics_are_cut(
         rundir.begin(run.directory, run.config)
         rundir.update_meta(run.directory, run_seconds=1.0, status="running")
         for step in range(0, 6, 3):
-            rundir.append_metrics(run.directory, {"step": step})
+            append_metrics(run.directory, {"step": step})
         for step in steps:
             checkpoint.save(run.directory, step, {"a": np.zeros(1)}, {})
-    cut, had = rundir.truncate_metrics, {}
+    cut, had = truncate_metrics, {}
 
     def watched(run: Path, *given: Any) -> None:
         had[run] = checkpoint.steps(run)
         cut(run, *given)
 
-    monkeypatch.setattr(rundir, "truncate_metrics", watched)
+    monkeypatch.setattr(resume, "truncate_metrics", watched)
     assert train(runs) == "done"
     assert [had[run.directory] for run in runs] == [[3], [2, 3]]
 
@@ -174,7 +174,7 @@ def test_a_run_goes_on_from_every_step_and_only_with_the_records_behind_it(runs:
     rundir.begin(run.directory, run.config)
     rundir.update_meta(run.directory, run_seconds=1.0, status="running")
     for recorded in (0, 3, 6):
-        rundir.append_metrics(run.directory, dict.fromkeys(METRICS_FIELDS, 1.0) | {"step": recorded})
+        append_metrics(run.directory, dict.fromkeys(METRICS_FIELDS, 1.0) | {"step": recorded})
     checkpoint.save(run.directory, step, {"a": np.zeros(1)}, {})
     whole = (run.directory / layout.METRICS).read_bytes()
     (run.directory / layout.METRICS).write_bytes(whole[whole.index(b"\n") + 1 :])
@@ -191,7 +191,7 @@ def test_the_first_chunk_of_a_resume_is_short_whatever_was_stored(
     run, taken = runs[0], []
     rundir.begin(run.directory, run.config)
     rundir.update_meta(run.directory, run_seconds=1.0, status="running", chunk_steps=2**30)
-    rundir.append_metrics(run.directory, {"step": 0})
+    append_metrics(run.directory, {"step": 0})
     checkpoint.save(run.directory, 1, {"a": np.zeros(1)}, {})
     advance = FakePack.advance
     monkeypatch.setattr(FakePack, "advance", lambda pack: (taken.append(pack.chunk_steps), advance(pack))[1])
@@ -267,7 +267,7 @@ def test_a_run_that_goes_on_says_nothing_of_how_it_ended_before(runs: list[Run])
     rundir.begin(runs[0].directory, runs[0].config)
     ends = {"status": "failed", "error": "Traceback", "stopped_at": 1, "signal": 15, "end": "2026-01-01"}
     rundir.update_meta(runs[0].directory, run_seconds=1.0, git_hash=None, **ends)
-    rundir.append_metrics(runs[0].directory, {"step": 0})
+    append_metrics(runs[0].directory, {"step": 0})
     checkpoint.save(runs[0].directory, 1, {"a": np.zeros(1)}, {})
     assert train(runs[:1]) == "done"
     meta = rundir.read_meta(runs[0].directory)

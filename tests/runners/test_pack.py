@@ -16,6 +16,7 @@ from icl_lab.runners.resume import by_checkpoint
 from icl_lab.runners.static_shape import static_shape
 from icl_lab.src.config import ContextConfig
 from icl_lab.store import checkpoint, layout, rundir
+from icl_lab.store.metrics import read_metrics
 from icl_lab.store.params import read_params
 from icl_lab.store.readers import read_safetensors
 from tests.runners.tiny import INTERRUPTED, RECORDED, Workshop, results
@@ -85,7 +86,7 @@ def test_every_run_has_its_own_directory(packs: Packs) -> None:
         run = packs.folder / f"seed_{seed}"
         assert rundir.read_meta(run)["seeds"] == {"data_seed": seed, "init_seed": seed}
         assert (rundir.read_status(run), rundir.read_meta(run)["pack_width"]) == ("done", WIDTH)
-        assert tuple(record["step"] for record in rundir.read_metrics(run)) == RECORDED
+        assert tuple(record["step"] for record in read_metrics(run)) == RECORDED
     assert len({files[layout.PARAMS_PICKLE] for files in packs.first.values()}) == len(SEEDS)
     assert len({files[layout.ANALYSIS_BATCH] for files in packs.first.values()}) == len(SEEDS)
 
@@ -94,7 +95,7 @@ def test_a_run_that_diverges_does_not_take_the_others_with_it(packs: Packs) -> N
     meta = rundir.read_meta(packs.folder / "wild")
     assert meta["status"] == "diverged"
     assert 1 < meta["diverged_at"] < 10
-    assert [record["step"] for record in rundir.read_metrics(packs.folder / "wild")] == [0]
+    assert [record["step"] for record in read_metrics(packs.folder / "wild")] == [0]
     assert not (packs.folder / "wild" / layout.PARAMS).exists()
 
 

@@ -17,6 +17,7 @@ from icl_lab.runners.pack import programs
 from icl_lab.runners.static_shape import static_shape, training_part
 from icl_lab.src.prng import Purpose, key, purpose_key
 from icl_lab.store import layout, rundir
+from icl_lab.store.metrics import read_metrics
 from tests.doors import Refused, ran, refused
 from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, Workshop, in_float64, results
 
@@ -136,7 +137,7 @@ def test_the_config_is_the_one_asked_for(run: Path) -> None:
 
 
 def test_records_are_made_on_a_linear_and_on_a_logarithmic_grid(run: Path) -> None:
-    records = rundir.read_metrics(run)
+    records = read_metrics(run)
     assert tuple(record["step"] for record in records) == RECORDED
     assert records[1]["train_loss"] == records[0]["train_loss"]  # that of the first batch, before the first step
     assert len({record["train_loss"] for record in records[1:]}) == len(RECORDED) - 1
@@ -169,7 +170,7 @@ def test_the_last_record_is_what_numpy_makes_of_the_stored_files(
         for name, values in expected.items():
             np.testing.assert_allclose(archive[f"{prefix}_{name}"], values, rtol=1e-4, atol=1e-4)
     squared = (tf - np.einsum("bkd,bd->bk", x, w)) ** 2 / DIM
-    record = rundir.read_metrics(run)[-1]
+    record = read_metrics(run)[-1]
     assert record[f"eval_{prefix}_loss"] == pytest.approx(squared.mean(), rel=1e-4)
     np.testing.assert_allclose(record[f"eval_{prefix}_errors"], squared.mean(axis=0), rtol=1e-4)
     for name in ("ridge", "dmmse"):
@@ -287,7 +288,7 @@ def test_runs_of_several_pools_in_one_pack_are_the_runs_alone(run: Path, worksho
         assert (packed / layout.LATENT_BATCH).read_bytes() == (run / layout.LATENT_BATCH).read_bytes()
         one, other = in_float64(packed)[0], in_float64(alone)[0]
         jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=5e-5), one, other)
-        for record, expected in zip(rundir.read_metrics(packed), rundir.read_metrics(alone), strict=True):
+        for record, expected in zip(read_metrics(packed), read_metrics(alone), strict=True):
             assert record.keys() == expected.keys()
             for name, value in record.items():
                 np.testing.assert_allclose(value, expected[name], atol=1e-5, err_msg=name)
@@ -319,7 +320,7 @@ def test_without_noise_a_run_has_no_predictors_to_compare_with(workshop: Worksho
     """Ridge and dMMSE weigh the noise against the prior. The loss of w = 0 on unit tasks is 1/D."""
     words = "--noise_std 0 --task_distribution sphere --schedule constant --lr .01 --config.log_records=0".split()
     run = finished(workshop, "noiseless", *SIZES, *words)
-    records, headline = rundir.read_metrics(run), read(run / layout.SUMMARY)["headline"]
+    records, headline = read_metrics(run), read(run / layout.SUMMARY)["headline"]
     for names, some in ((records[-1], {"eval_id_loss", "eval_ood_loss"}), (headline, {"id_tf_loss", "ood_tf_loss"})):
         assert some <= names.keys()
         assert not {name for name in names if any(word in name for word in ("delta", "ridge", "dmmse", "apart"))}

@@ -9,7 +9,8 @@ import pytest
 from icl_lab import store
 from icl_lab.families.regression.task import make_model
 from icl_lab.src.prng import Purpose, key, purpose_key
-from icl_lab.store import layout, rundir, snapshots
+from icl_lab.store import layout, snapshots
+from icl_lab.store.metrics import read_metrics
 from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, LSA1, RECORDED, SIZES, TWOLAYER, Workshop, copied, results
 
 KEEPING = "--config.snapshots=true"
@@ -62,7 +63,7 @@ def test_over_training_repeats_what_the_run_logged(run: Path, workshop: Workshop
     assert done.returncode == 0, done.stderr
     with open(run / layout.OVER_TRAINING, encoding="utf-8") as file:
         rows = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
-    logged = rundir.read_metrics(run, ("eval_gd_loss", "eval_preds_diff", "eval_model_diff", "eval_model_cos"))
+    logged = read_metrics(run, ("eval_gd_loss", "eval_preds_diff", "eval_model_diff", "eval_model_cos"))
     assert [row["step"] for row in rows] == [record["step"] for record in logged]
     for row, record in zip(rows, logged, strict=True):
         found = [row["tf_loss"], *(row[f"gd_{name}"] for name in ("loss", "preds_diff", "model_diff", "model_cos"))]

@@ -13,8 +13,9 @@ import pytest
 
 from icl_lab.lab.executors.signals import Signals, catch_signals
 from icl_lab.scripts import smoke_train
-from icl_lab.store import layout, rundir
+from icl_lab.store import layout
 from icl_lab.store.atomic import write_bytes, write_npy, write_npz
+from icl_lab.store.metrics import read_metrics
 from icl_lab.store.readers import StoreError, read_npy, read_npz
 from tests.runners.tiny import LSA1, ROOT, STEPS, Workshop, copied
 
@@ -53,7 +54,7 @@ def test_runs_as_they_should_be_pass(smoke: Path, capsys: pytest.CaptureFixture[
 
 
 def raise_the_loss(run: Path) -> None:
-    records = rundir.read_metrics(run)
+    records = read_metrics(run)
     lines = [json.dumps(record | {"eval_loss": record["eval_loss"] + 1}) for record in records]
     (run / layout.METRICS).write_text("".join(line + "\n" for line in lines))
 

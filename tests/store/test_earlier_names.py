@@ -10,10 +10,11 @@ import pytest
 
 from icl_lab import store
 from icl_lab.lab.configs import earlier_names
-from icl_lab.lab.configs.registry import FAMILIES, named
-from icl_lab.store import layout, rundir
+from icl_lab.lab.configs.registry import FAMILIES, named, outputs_of
+from icl_lab.store import layout
 from icl_lab.store.export import Copy
 from icl_lab.store.listing import list_runs
+from icl_lab.store.metrics import append_metrics, read_metrics, read_summary
 from icl_lab.store.readers import read_csv
 from icl_lab.sweeps import table
 from tests.store.test_runs import made
@@ -53,10 +54,10 @@ def test_earlier_metrics_are_read_and_continued_under_their_names(family: str, t
     for name, began, then in (("old", earlier, earlier), ("new", today, today)):
         run = made(tmp_path / name, family=family, status="stopped")
         (run / layout.METRICS).write_text(json.dumps(COMMON | began) + "\n")
-        rundir.append_metrics(run, COMMON | today | {"step": 40})
+        append_metrics(run, COMMON | today | {"step": 40})
         lines = (run / layout.METRICS).read_text().splitlines()
         assert [json.loads(line) for line in lines] == [COMMON | then, COMMON | then | {"step": 40}]
-        assert rundir.read_metrics(run, [*today][:1]) == [COMMON | today, COMMON | today | {"step": 40}]
+        assert read_metrics(run, [*today][:1]) == [COMMON | today, COMMON | today | {"step": 40}]
         (entry,) = list_runs(run)
         assert entry.loss == ("eval_loss", today["eval_loss"])
         row = store.table(run).iloc[0]
@@ -91,7 +92,7 @@ def test_an_earlier_summary_is_read(family: str, tmp_path: Path) -> None:
     }
     for values in (earlier, today):
         (tmp_path / layout.SUMMARY).write_text(json.dumps(COMMON | values | rest))
-        assert rundir.read_summary(tmp_path) == COMMON | today | rest
+        assert read_summary(tmp_path) == COMMON | today | rest
 
 
 HEADER = "exp,model,seed,status,results_version"
@@ -143,7 +144,7 @@ def test_another_table_keeps_its_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize("family", RECORDS)
 def test_names_of_results_say_which_tasks_they_are_of(family: str) -> None:
     """In tables every loss, ratio and accuracy is `test_`; what figures of metrics draw is `train_` or `eval_`."""
-    declared = named(family)
+    declared = outputs_of(named(family))
     columns = {*declared.columns.first, *declared.columns.measured, *declared.columns.further(None)}
     fixed = {"gd_mse", "token_accuracy", "symbol_accuracy"}  # of the test tasks, as the meanings of the columns say
     kinds = ("_loss", "_loss_se", "_ratio", "_ratio_se", "_mse", "_accuracy", "_accuracy_se", "_cosine")

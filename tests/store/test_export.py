@@ -15,6 +15,7 @@ import pytest
 from icl_lab.store import export as export_module
 from icl_lab.store import layout, rundir
 from icl_lab.store.export import Export
+from icl_lab.store.metrics import append_metrics, truncate_metrics
 from tests.doors import ROOT, Ran, Refused, ran, refused, snapshot
 from tests.store.test_runs import made
 
@@ -40,7 +41,7 @@ def runs(tmp_path: Path) -> Path:
     """A run that is done, one of a sweep, and a folder without a run."""
     made(tmp_path / "runs" / "lsa1")
     cell = made(tmp_path / "runs" / "sweep" / "cell", status="running")
-    rundir.append_metrics(cell, {"step": 80, "train_loss": 0.2, "eval_loss": None, "note": "text"})
+    append_metrics(cell, {"step": 80, "train_loss": 0.2, "eval_loss": None, "note": "text"})
     (tmp_path / "runs" / "empty").mkdir()
     return tmp_path / "runs"
 
@@ -70,7 +71,7 @@ class Followed:
 
     def record(self, *steps: int, loss: float = 0.5) -> None:
         for step in steps:
-            rundir.append_metrics(self.run, {"step": step, "train_loss": loss, "eval_loss": loss})
+            append_metrics(self.run, {"step": step, "train_loss": loss, "eval_loss": loss})
 
     def steps(self) -> list[list[int]]:
         """The steps that each target has after another pass."""
@@ -114,11 +115,11 @@ def test_what_a_resumed_run_records_again_is_not_copied_twice(followed: Followed
     """Also where the lines are of other lengths, as on another device."""
     followed.record(80, 120, 160)
     assert followed.steps() == [[40, 80, 120, 160]]
-    rundir.truncate_metrics(followed.run, 80, [40, 80])
+    truncate_metrics(followed.run, 80, [40, 80])
     assert followed.steps() == [[40, 80, 120, 160]]
     followed.record(120, 160, 200, loss=0.123456789)
     assert followed.steps() == [[40, 80, 120, 160, 200]]
-    rundir.truncate_metrics(followed.run, 80, [40, 80])
+    truncate_metrics(followed.run, 80, [40, 80])
     followed.record(120, 160, 200, 240, 280, loss=0.12345)
     assert followed.steps() == [[40, 80, 120, 160, 200, 240, 280]]
 
@@ -330,7 +331,7 @@ def test_it_follows_a_training_until_it_is_stopped(runs: Path, tmp_path: Path) -
                 time.sleep(0.1)
             (file,) = events.iterdir()
             size = file.stat().st_size
-            rundir.append_metrics(runs / "sweep" / "cell", {"step": 120, "train_loss": 0.1, "eval_loss": 0.1})
+            append_metrics(runs / "sweep" / "cell", {"step": 120, "train_loss": 0.1, "eval_loss": 0.1})
             while file.stat().st_size == size:
                 assert time.monotonic() < deadline
                 time.sleep(0.1)

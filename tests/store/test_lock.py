@@ -23,6 +23,7 @@ import pytest
 from icl_lab.store import StoreError, checkpoint, layout, lock, manifest, ownership, rundir, snapshots
 from icl_lab.store.atomic import replace_file, write_bytes
 from icl_lab.store.lock import in_use, locked, locked_file
+from icl_lab.store.metrics import append_metrics
 from tests.doors import snapshot
 
 BEAT, STALE = 0.1, 1.5
@@ -324,14 +325,14 @@ def test_who_was_taken_over_changes_no_file_of_the_run(tmp_path: Path) -> None:
     manifest.begin(tmp_path)
     first, params = held_from("a", tmp_path), {"layer": {"w": np.ones(3, np.float32)}}
     snapshots.begin(tmp_path, (0, 5), params)
-    rundir.append_metrics(tmp_path, {"step": 0})
+    append_metrics(tmp_path, {"step": 0})
     checkpoint.save(tmp_path, 5, {"w": np.ones(3)}, {})
     second = held_from("b", tmp_path)
     before = snapshot(tmp_path)
     for write in (
         lambda: snapshots.begin(tmp_path, (0, 5), params),
         lambda: snapshots.write(tmp_path, 5, params),
-        lambda: rundir.append_metrics(tmp_path, {"step": 5}),
+        lambda: append_metrics(tmp_path, {"step": 5}),
         lambda: replace_file(tmp_path / "file", b"late"),
         lambda: write_bytes(tmp_path / "file", b"late"),
         lambda: checkpoint.remove_after(tmp_path, 0),
@@ -349,12 +350,12 @@ def test_a_record_goes_to_the_file_that_was_open_when_the_lock_was_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who takes the run over writes the metrics anew, and the late record is not among them."""
-    rundir.append_metrics(tmp_path, {"step": 0})
+    append_metrics(tmp_path, {"step": 0})
     check = lambda path: replace_file(path, b"of the new owner\n")  # noqa: E731
     with monkeypatch.context() as patch:
         patch.setattr(rundir.ownership, "check", lambda path: (patch.undo(), check(path)))
         patch.setattr(manifest, "claim", lambda path: None)
-        rundir.append_metrics(tmp_path, {"step": 5})
+        append_metrics(tmp_path, {"step": 5})
     assert (tmp_path / layout.METRICS).read_bytes() == b"of the new owner\n"
 
 

@@ -13,6 +13,7 @@ from icl_lab.store import StoreError, aside, layout, lock, ownership, prune, run
 from icl_lab.store.atomic import write_json
 from icl_lab.store.listing import Entry, list_runs
 from icl_lab.store.lock import locked
+from icl_lab.store.metrics import append_metrics
 from icl_lab.store.readers import read_json
 from tests.doors import Ran, Refused, ran, refused, snapshot
 from tests.store.test_runs import made
@@ -102,7 +103,7 @@ def test_a_run_that_has_changed_since_it_was_listed_is_not_deleted(what: str, ru
     (entry,) = list_runs(run)
     changes = {
         "time": lambda: rundir.mark_failed(run, "again"),
-        "size": lambda: rundir.append_metrics(run, {"step": 80, "train_loss": 0.4, "eval_loss": 0.3}),
+        "size": lambda: append_metrics(run, {"step": 80, "train_loss": 0.4, "eval_loss": 0.3}),
         "status": lambda: rundir.update_meta(run, status="stopped"),
     }
     if what not in changes:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.lab.configs.run import to_dict
 from icl_lab.store import StoreError, atomic, layout, readers, rundir
+from icl_lab.store.metrics import read_metrics
 
 READERS: dict[str, Callable[[Path], Any]] = {
     "json": readers.read_json,
@@ -219,7 +220,7 @@ def test_a_config_with_a_foreign_value_is_read_or_refused(
 @example([[1]])
 def test_metrics_with_foreign_lines_are_read_or_refused(folder: Path, lines: list[object]) -> None:
     (folder / layout.METRICS).write_text("".join(json.dumps(line) + "\n" for line in lines))
-    found = attempt(lambda: rundir.read_metrics(folder))
+    found = attempt(lambda: read_metrics(folder))
     if isinstance(found, StoreError):
         assert str(folder / layout.METRICS) in str(found)
     else:

@@ -11,6 +11,7 @@ import pytest
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.store import checkpoint, layout, manifest, outputs, rundir, snapshots
 from icl_lab.store.lock import locked
+from icl_lab.store.metrics import append_metrics, truncate_metrics
 from icl_lab.store.replacing import unshare
 from tests.runners.tiny import INTERRUPTED, LSA1, SIZES, Workshop, workshop
 
@@ -38,7 +39,7 @@ def run(tmp_path: Path) -> Path:
     run = tmp_path / "run"
     rundir.begin(run, RegressionConfig())
     rundir.update_meta(run, status="running")
-    rundir.append_metrics(run, RECORD | {"step": 0})
+    append_metrics(run, RECORD | {"step": 0})
     snapshots.begin(run, STEPS, PARAMS)
     snapshots.write(run, 0, PARAMS)
     checkpoint.save(run, 0, {"a": np.zeros(3)}, {})
@@ -49,8 +50,8 @@ def run(tmp_path: Path) -> Path:
 # what is done to a run -> how
 CHANGES: dict[str, Callable[[Path], object]] = {
     "status": lambda run: rundir.update_meta(run, status="stopped"),
-    "record": lambda run: rundir.append_metrics(run, RECORD),
-    "cut": lambda run: rundir.truncate_metrics(run, -1, []),
+    "record": lambda run: append_metrics(run, RECORD),
+    "cut": lambda run: truncate_metrics(run, -1, []),
     "snapshot": lambda run: snapshots.write(run, 5, PARAMS),
     "snapshots anew": lambda run: snapshots.begin(run, STEPS, {"layer": {"w": np.zeros(7, np.float32)}}),
     "checkpoint": lambda run: checkpoint.save(run, 5, {"a": np.ones(3)}, {}),

@@ -19,6 +19,7 @@ from icl_lab.lab.configs.run import to_dict
 from icl_lab.store import StoreError, atomic, checkpoint, layout, manifest, ownership, readers, rundir
 from icl_lab.store.atomic import write_bytes
 from icl_lab.store.lock import locked
+from icl_lab.store.metrics import append_metrics, last_metrics, metrics_columns, read_metrics, truncate_metrics
 from tests.thinned import thinned
 
 CONFIG = RegressionConfig(data_seed=1)
@@ -311,7 +312,7 @@ def test_a_command_writes_over_no_file_of_somebody_elses(tmp_path: Path) -> None
     with pytest.raises(StoreError, match=r"ood\.csv was not written by the laboratory"):
         write_bytes(tmp_path / layout.OOD, b"the run's")
     with pytest.raises(StoreError, match=r"metrics\.jsonl was not written by the laboratory"):
-        rundir.append_metrics(tmp_path, {"step": 0})
+        append_metrics(tmp_path, {"step": 0})
     assert tree(tmp_path) == before
 
 
@@ -428,7 +429,7 @@ def test_a_folder_without_a_config_is_no_run(tmp_path: Path) -> None:
 def test_metrics_that_are_none_are_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / layout.METRICS).write_bytes(content)
     with pytest.raises(StoreError, match=layout.METRICS):
-        rundir.read_metrics(tmp_path)
+        read_metrics(tmp_path)
 
 
 @given(
@@ -443,19 +444,19 @@ def test_cutting_metrics_keeps_what_a_checkpoint_knows(
     run = tmp_path_factory.mktemp("run")
     records = [{"step": step, "eval_loss": 1 / (3 + step)} for step in steps]
     for record in records:
-        rundir.append_metrics(run, record)
+        append_metrics(run, record)
     whole = (run / layout.METRICS).read_bytes()
     (run / layout.METRICS).write_bytes(whole + b'{"step' + cut_line.hex().encode())
-    rundir.truncate_metrics(run, at, [step for step in steps if step <= at])
+    truncate_metrics(run, at, [step for step in steps if step <= at])
     kept = [json.loads(line) for line in (run / layout.METRICS).read_text().splitlines()]
     assert kept == [record for record in records if record["step"] <= at]
     for record in records[len(kept) :]:
-        rundir.append_metrics(run, record)
+        append_metrics(run, record)
     assert (run / layout.METRICS).read_bytes() == whole
 
 
 def test_cutting_metrics_that_are_not_there_makes_an_empty_file(tmp_path: Path) -> None:
-    rundir.truncate_metrics(tmp_path, 0, [])
+    truncate_metrics(tmp_path, 0, [])
     assert (tmp_path / layout.METRICS).read_bytes() == b""
 
 
@@ -477,7 +478,7 @@ def test_metrics_that_lack_records_behind_a_checkpoint_are_refused(tmp_path: Pat
     if content is not None:
         (tmp_path / layout.METRICS).write_bytes(content)
     with pytest.raises(StoreError, match=rf"{layout.METRICS} .*--overwrite retrains"):
-        rundir.truncate_metrics(tmp_path, 4, [0, 3])
+        truncate_metrics(tmp_path, 4, [0, 3])
     assert (tmp_path / layout.METRICS).exists() == (content is not None)
     if content is not None:
         assert (tmp_path / layout.METRICS).read_bytes() == content
@@ -526,8 +527,8 @@ def test_metrics_are_read_in_a_stream(tmp_path: Path) -> None:
     path.write_text("".join(lines))
     size = path.stat().st_size
     tracemalloc.start()
-    (last,) = rundir.last_metrics(tmp_path, 1)
-    columns = rundir.metrics_columns(tmp_path, ("step", "eval_loss"))
+    (last,) = last_metrics(tmp_path, 1)
+    columns = metrics_columns(tmp_path, ("step", "eval_loss"))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert last["step"] == 19_999
@@ -541,14 +542,14 @@ READ = r"""
 import re, sys
 from pathlib import Path
 from types import SimpleNamespace
-from icl_lab.store import rundir, ownership
 from icl_lab.store.export import Export
+from icl_lab.store.metrics import last_metrics, metrics_columns, truncate_metrics
 
 peak = lambda: int(re.search(r"VmHWM:\s*([0-9]+)", Path("/proc/self/status").read_text())[1]) / 1024
 run, before = Path(sys.argv[1]), peak()
-(last,) = rundir.last_metrics(run, 1)
-steps = rundir.metrics_columns(run, ("step", "eval_loss"))["step"]
-rundir.truncate_metrics(run, 999_998, range(999_999))
+(last,) = last_metrics(run, 1)
+steps = metrics_columns(run, ("step", "eval_loss"))["step"]
+truncate_metrics(run, 999_998, range(999_999))
 export = Export(run, lambda name, run: SimpleNamespace(write=lambda step, values: None, close=list))
 export.run(follow=False)
 assert (last["step"], len(steps), *export.counts.values()) == (999_999, 10**6, 999_999)
@@ -569,7 +570,7 @@ def test_a_million_records_are_read_in_a_stream(root: Path, tmp_path: Path) -> N
         )
     assert (tmp_path / layout.METRICS).stat().st_size > readers.LARGEST_TEXT
     with pytest.raises(StoreError, match=r"metrics\.jsonl is larger than 256 MiB"):
-        rundir.read_metrics(tmp_path)
+        read_metrics(tmp_path)
     done = subprocess.run([sys.executable, "-c", READ, str(tmp_path)], cwd=root, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert float(done.stdout) < 64  # of which two columns, as they grow and as arrays, are 32
@@ -580,4 +581,4 @@ def test_a_line_that_does_not_end_is_refused(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(readers, "LARGEST_LINE", 2**20)
     (tmp_path / layout.METRICS).write_bytes(b'{"a": "' + b"x" * 2**20 + b'"}\n')
     with pytest.raises(StoreError, match="a line of it is longer than 1 MiB"):
-        rundir.read_metrics(tmp_path)
+        read_metrics(tmp_path)

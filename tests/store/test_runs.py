@@ -20,6 +20,7 @@ from icl_lab.lab.loaded_plugins import LOADED, Plugin
 from icl_lab.store import StoreError, layout, ownership, provenance, rundir
 from icl_lab.store.atomic import write_csv, write_json
 from icl_lab.store.listing import list_runs
+from icl_lab.store.metrics import append_metrics
 from icl_lab.store.readers import read_json
 from icl_lab.store.runs import COLUMNS, text_of
 
@@ -48,7 +49,7 @@ def made(
     rundir.begin(run, from_dict(values))
     end = (NOW - timedelta(hours=hours)).isoformat(timespec="seconds")
     rundir.update_meta(run, status=status, end=end, sources=provenance.sources(), **({"bitwise": True} | meta))
-    rundir.append_metrics(run, {"step": 40, "train_loss": 0.4, "eval_loss": 0.375})
+    append_metrics(run, {"step": 40, "train_loss": 0.4, "eval_loss": 0.375})
     if status == "done":
         write_json(run / layout.SUMMARY, SUMMARIES[family] | {"num_steps": 40, "eval_loss": 0.3125})
     return run

@@ -13,6 +13,7 @@ from icl_lab.lab.configs.presets import preset, resolve
 from icl_lab.lab.configs.run import to_dict
 from icl_lab.store import layout, rundir
 from icl_lab.store.atomic import write_json
+from icl_lab.store.metrics import append_metrics
 from icl_lab.studies.task_diversity import curves as pool_curves
 from icl_lab.studies.task_diversity import measures as pools
 
@@ -31,7 +32,7 @@ def made(folder: Path, num_tasks: int, ood: tuple[float, ...], delta: tuple[floa
             "eval_id_delta_dmmse": apart / 2,
             "eval_loss": 1.0,
         }
-        rundir.append_metrics(run, {"step": step, "train_loss": 1.0, **values})
+        append_metrics(run, {"step": step, "train_loss": 1.0, **values})
     write_json(run / layout.SUMMARY, {"headline": {"ood_delta_ridge": delta[-1], **headline}})
     return run
 

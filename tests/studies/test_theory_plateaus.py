@@ -11,6 +11,7 @@ from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.src.config import ModelConfig, TrainConfig
 from icl_lab.src.data_config import DataConfig
 from icl_lab.store import rundir
+from icl_lab.store.metrics import append_metrics
 from icl_lab.studies.theory import plateau_measures as measures
 from icl_lab.studies.theory.plateaus import CLAIMS, FIGURES, QUESTION, RUNS
 
@@ -31,7 +32,7 @@ def made(path: Path, ways: dict[int, float], scale: float = 0.05) -> Path:
         way = next((share for start, share in reversed(ways.items()) if step >= start), 0.0)
         loss = zero * (1 - 0.5 * way)
         record = {"step": step, "train_loss": loss, "eval_loss": loss, "eval_gd_loss": 0.5 * zero, "lr": 1e-3}
-        rundir.append_metrics(path, record)
+        append_metrics(path, record)
     return path
 
 

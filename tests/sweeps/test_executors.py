@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from icl_lab.store import layout, rundir
+from icl_lab.store.metrics import read_metrics
 from icl_lab.sweeps.plan import runs_of, shard
 from icl_lab.sweeps.plan_file import find_plan, read_plan
 from tests.doors import Ran, snapshot
@@ -94,7 +95,7 @@ def test_in_packs_runs_have_the_same_numbers(swept: Paths, workshop: Workshop, t
                 np.testing.assert_allclose(float(row[name] or "nan"), float(value or "nan"), rtol=1e-5, atol=1e-5)
             except ValueError:
                 assert row[name] == value
-        for one, other in zip(*(rundir.read_metrics(each.runs / row["exp"]) for each in (at, swept)), strict=True):
+        for one, other in zip(*(read_metrics(each.runs / row["exp"]) for each in (at, swept)), strict=True):
             np.testing.assert_allclose(list(one.values()), list(other.values()), rtol=1e-5, atol=1e-5)
 
 

@@ -13,6 +13,7 @@ import pytest
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.store import checkpoint, layout, rundir
 from icl_lab.store.lock import locked
+from icl_lab.store.metrics import append_metrics
 from tests.doors import ANALYSES, COMMANDS, PLOTS, ROOT, RUNNERS, Ran, Refused
 from tests.runners.tiny import EVERY_CHUNK, LSA1, SIZES, Workshop, copied, results
 
@@ -80,10 +81,10 @@ def test_a_disk_that_fills_up_in_the_middle_of_a_line_keeps_the_lines_before(tmp
     with mounted(tmp_path / "disk", "size=64k") as disk:
         run = disk / "run"
         rundir.update_meta(run, status="running")
-        rundir.append_metrics(run, record)
+        append_metrics(run, record)
         before = (run / layout.METRICS).read_bytes()
         with pytest.raises(OSError, match=NO_SPACE) as caught:
-            rundir.append_metrics(run, record | {"text": "long" * 32_000})
+            append_metrics(run, record | {"text": "long" * 32_000})
         assert caught.value.filename == str(run / layout.METRICS)
         assert (run / layout.METRICS).read_bytes() == before
         with pytest.raises(OSError, match=NO_SPACE) as caught:

@@ -32,6 +32,7 @@ from icl_lab.src.data_config import DataConfig
 from icl_lab.src.words import words_of
 from icl_lab.store import checkpoint, export, layout, listing, manifest, ownership, provenance, rundir, snapshots
 from icl_lab.store.atomic import csv_bytes, write_csv
+from icl_lab.store.metrics import append_metrics, read_metrics
 from icl_lab.store.params import read_params
 from icl_lab.store.readers import read_csv, read_npy
 from icl_lab.studies import conjecture, conjecture_page, drawing, ledger
@@ -103,8 +104,8 @@ def of_run(run: Path) -> Readers:
             exported,
         ],
         layout.METRICS: [
-            lambda: rundir.read_metrics(run),
-            lambda: rundir.read_metrics(run, ("eval_gd_loss",)),
+            lambda: read_metrics(run),
+            lambda: read_metrics(run, ("eval_gd_loss",)),
             listed,
             exported,
         ],
@@ -173,7 +174,7 @@ def growing_snapshots(folder: Path) -> Readers:
     snapshots.begin(folder, [0, 5, 7], params)
     for step in (0, 5):
         snapshots.write(folder, step, params)
-        rundir.append_metrics(folder, {"step": step})
+        append_metrics(folder, {"step": step})
 
     def so_far() -> object:
         snapshots.check(folder)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from icl_lab.analysis.over_training import over_training
-from icl_lab.store.rundir import read_metrics
+from icl_lab.store.metrics import read_metrics
 from icl_lab.studies.algorithm_distances import Measure, compared_run
 from icl_lab.studies.reproduction.measures.trained import zero_loss
 

@@ -23,6 +23,7 @@ from icl_lab.src.model import Params
 from icl_lab.store import StoreError, aside, layout, manifest, rundir
 from icl_lab.store.atomic import write_bytes
 from icl_lab.store.lock import locked
+from icl_lab.store.metrics import read_metrics
 from icl_lab.store.params import flattened, read_params
 from tests.analysis.llc_runs import EVERY_SECOND, OF_FAMILIES, SETTINGS, estimated, table, trained, words
 from tests.clusters import ON_CLUSTERS
@@ -73,8 +74,8 @@ def test_records_of_a_training_are_the_commands_rows_to_the_bit(
     done = estimated(workshop, run, "--checkpoints", f"every:{EVERY_SECOND}", *words())
     rows = table(run)
     assert rows.columns.tolist() == COLUMNS
-    records = [record for record in rundir.read_metrics(run) if "llc" in record]
-    recorded = [record["step"] for record in rundir.read_metrics(run)]
+    records = [record for record in read_metrics(run) if "llc" in record]
+    recorded = [record["step"] for record in read_metrics(run)]
     assert rows["step"].tolist() == [record["step"] for record in records] == recorded[::EVERY_SECOND]
     assert [line.split()[1] for line in done.stdout.splitlines()] == [str(step) for step in rows["step"]]
     check_rows(rows, records)
@@ -197,7 +198,7 @@ def test_a_kill_costs_one_checkpoint_and_no_digit(run: Path, workshop: Workshop)
     inode = kept.stat().st_ino
     estimated(workshop, *line[1:])
     assert kept.stat().st_ino == inode
-    records = {record["step"]: record for record in rundir.read_metrics(run)}
+    records = {record["step"]: record for record in read_metrics(run)}
     check_rows(table(run), [records[0], records[60]])
 
 
