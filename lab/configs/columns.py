@@ -16,7 +16,7 @@ Results = Mapping[str, Any]
 
 # of the columns that every table has, or several families
 MEANINGS = {
-    "exp": "the cell: its directory below `--runs-dir`",
+    "exp": "the run: its directory below `--runs-dir`",
     "model": "the model",
     "seed": "seed of data and initialisation",
     "status": "what became of the row: planned, running, done, stopped, diverged, failed",
