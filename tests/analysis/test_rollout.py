@@ -4,8 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from icl_lab.analysis.rollout import gd_products, rollout
-from icl_lab.analysis.weights import params_of_products
+from icl_lab.analysis.weights import gd_products, params_of_products, rollout
 from icl_lab.baselines.gradient_descent import gd
 from icl_lab.families.layerwise.config import LayerwiseConfig
 from icl_lab.src.data import sample_batch

@@ -97,6 +97,12 @@ def test_every_door_refuses_a_variable(command: str) -> None:
     assert "JAX_ENABLE_X64 is '1'" in is_refused(python("-m", command, "--help", JAX_ENABLE_X64="1"))
 
 
+@pytest.mark.parametrize("command", ["analysis.llc", "icl_lab.analysis.alignment"])
+def test_an_analysis_refuses_it_before_jax_is_imported(command: str) -> None:
+    said = is_refused(python("-m", command, "--help", JAX_LOG_COMPILES="zz"))
+    assert said == "error: JAX_LOG_COMPILES is 'zz': JAX takes 0 or 1; unset it\n"
+
+
 def test_a_training_from_python_is_refused_too(tmp_path: Path) -> None:
     script = (
         "from pathlib import Path; from icl_lab.families.regression.config import RegressionConfig\n"

@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 from jax.tree_util import Partial
 
-from icl_lab.analysis import rollout
+from icl_lab.analysis import weights
 from icl_lab.analysis.layerwise import paired_ratio
 from icl_lab.analysis.weights import products
 from icl_lab.baselines.loss_curves import summary
@@ -29,10 +29,10 @@ def rolled_out(run: Path, damping: float) -> dict[str, tuple[np.ndarray, np.ndar
     loaded = compared_run(run)
     batch = make_test_batch(loaded.config)
     kq, pv = (part[0, 0].astype(np.float32) for part in products(loaded.config, loaded.params))
-    descent = rollout.gd_products(loaded.config.data.dim, one_step_size(loaded.config.data))
+    descent = weights.gd_products(loaded.config.data.dim, one_step_size(loaded.config.data))
     rollouts = {}
     for name, pair in (("tf", (kq, pv)), ("gd", descent)):
-        rolled = rollout.rollout(*pair, batch, ROLLED, damping)
+        rolled = weights.rollout(*pair, batch, ROLLED, damping)
         predictions = np.asarray(rolled.predictions, np.float64)
         errors = np.where(np.isfinite(predictions), predictions, np.inf) - np.asarray(batch.y_query, np.float64)
         rollouts[name] = (0.5 * errors**2, np.asarray(rolled.unstable))
@@ -76,7 +76,7 @@ def median_end(damping: float) -> Measure:
 
 
 def _last(kq: Array, pv: Array, damping: Array, batch: Batch) -> Array:
-    last: Array = rollout.rollout(kq, pv, batch, ROLLED, damping).predictions[-1]
+    last: Array = weights.rollout(kq, pv, batch, ROLLED, damping).predictions[-1]
     return last
 
 
