@@ -42,7 +42,7 @@ def descent(normal: Normal, step_size: Array, steps: int, start: Array) -> Array
     return _path(step, start, steps, lambda w: w)
 
 
-def descent_with_own_steps(normal: Normal, step_sizes: Array | np.ndarray) -> Array:
+def descent_with_step_sizes(normal: Normal, step_sizes: Array | np.ndarray) -> Array:
     """Gradient descent from zero with a step size for each step: w <- w - c_k (S w - b); c [T].
 
     Step sizes may be complex in conjugate pairs, after both of which weights are real; the real part is given.
@@ -91,7 +91,7 @@ class Interval(NamedTuple):
     high: Array
 
 
-def own_interval(normal: Normal) -> Interval:
+def eigenvalue_interval(normal: Normal) -> Interval:
     """The smallest and the largest eigenvalue of each context's own S: what solvers on [a, b] have at best."""
     values = jnp.maximum(jnp.linalg.eigvalsh(normal.scatter), 0)  # below 0 is rounding
     return Interval(values[:, 0], values[:, -1])

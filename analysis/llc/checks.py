@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from icl_lab.analysis.llc import cases as cases
+from icl_lab.analysis.llc import known
 from icl_lab.analysis.llc.cases import Case, chain_means, estimate, reference
 from icl_lab.analysis.llc.estimator import LEVEL, NO_ESTIMATE
 from icl_lab.analysis.llc.health import HEALTHY, LIMITS, TRENDING, Limit, fault, trend
 from icl_lab.analysis.llc.settings import Settings
-from icl_lab.baselines import learning_coefficients as known
 from icl_lab.src import intervals
 
 ERRORS = 3.0  # standard errors within which an exact value has to be

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from icl_lab.analysis.llc import cases as cases
+from icl_lab.analysis.llc import known
 from icl_lab.analysis.llc.cases import estimate
 from icl_lab.analysis.llc.checks import (
     EXTRAPOLATED,
@@ -35,7 +36,6 @@ from icl_lab.analysis.llc.checks import (
 from icl_lab.analysis.llc.estimator import NO_ESTIMATE
 from icl_lab.analysis.llc.health import HEALTHY, fault
 from icl_lab.analysis.llc.settings import Settings
-from icl_lab.baselines import learning_coefficients as known
 from icl_lab.src import intervals
 
 

@@ -18,11 +18,10 @@ import numpy as np
 from jax import Array
 
 from icl_lab.analysis.llc import cases as cases
-from icl_lab.analysis.llc import sgld
+from icl_lab.analysis.llc import known, sgld
 from icl_lab.analysis.llc.cases import Case, SourceOf, chain_means, estimate, hessian_eigenvalues, losses_at_centre
 from icl_lab.analysis.llc.estimator import LEVEL
 from icl_lab.analysis.llc.settings import Settings
-from icl_lab.baselines import learning_coefficients as known
 from icl_lab.src import intervals
 from icl_lab.src.prng import Purpose, key, purpose_key
 

@@ -27,7 +27,7 @@ from jax.typing import ArrayLike
 from icl_lab.baselines import gradient_descent, iterations, registry
 from icl_lab.baselines import linear_mmse as linear
 from icl_lab.baselines import mask_bayes as masks
-from icl_lab.baselines.iterations import Interval, Normal, normal_equations, own_interval
+from icl_lab.baselines.iterations import Interval, Normal, eigenvalue_interval, normal_equations
 from icl_lab.baselines.loss_curves import MOST_SQUARINGS
 from icl_lab.baselines.position_weighted import best_step_sizes as best_by_position
 from icl_lab.baselines.position_weighted import position_weighted_gd
@@ -48,7 +48,7 @@ from icl_lab.src.registries import BASELINES, NAMED, REGRESSION
 Predictor = Callable[[Batch], ArrayLike]
 
 NO_GD_PLUS_PLUS = "GD++ is compared with where there are several linear layers on concatenated tokens"
-OWN_RATES = "these layers have untied weights: gd_plus_plus has rates for each step"
+UNTIED = "these layers have untied weights: gd_plus_plus has rates for each step"
 
 # --- of every run ---
 
@@ -94,7 +94,7 @@ def step_sizes_of(config: RegressionConfig, steps: int) -> np.ndarray:
 
 
 def _with_step_sizes(step_sizes: Array, batch: Batch) -> Array:
-    return _predictions(iterations.descent_with_own_steps(normal_equations(batch), step_sizes), batch)
+    return _predictions(iterations.descent_with_step_sizes(normal_equations(batch), step_sizes), batch)
 
 
 def gd_plus_plus(config: RegressionConfig, descent: GradientDescent) -> Partial:
@@ -105,7 +105,7 @@ def gd_plus_plus(config: RegressionConfig, descent: GradientDescent) -> Partial:
 def gd_plus_plus_own_rates(config: RegressionConfig, descent: GradientDescent) -> Partial:
     """GD++ with the best rates for each step, of layers that share their weights: no GD++ is better."""
     _require_gd_plus_plus(config, descent)
-    require(config.model.recurrent, OWN_RATES)
+    require(config.model.recurrent, UNTIED)
     return _gd_plus_plus(config, descent, False)
 
 
@@ -173,7 +173,7 @@ def _on_interval(solver: Callable[[Normal, int, Interval], Array], most: int) ->
 
 def _solved_on_interval(solver: Callable[[Normal, int, Interval], Array], steps: int, batch: Batch) -> Array:
     normal = normal_equations(batch)
-    return _predictions(solver(normal, steps, own_interval(normal)), batch)
+    return _predictions(solver(normal, steps, eigenvalue_interval(normal)), batch)
 
 
 def _predictions(path: Array, batch: Batch) -> Array:

@@ -13,13 +13,13 @@ from icl_lab.analysis import paths, transience
 from icl_lab.analysis import transience as threshold
 from icl_lab.analysis.development import trajectory_pca
 from icl_lab.analysis.loaded_run import LoadedRun, load_run
-from icl_lab.baselines.pool_losses import exact_losses, smoothed
 from icl_lab.families.diversity.config import DiversityConfig
 from icl_lab.families.diversity.task import latent_sequences, make_eval_set, predictions_of, root_sequences
 from icl_lab.src.data_config import PoolData
 from icl_lab.store.metrics import read_metrics
 from icl_lab.store.rundir import read_config
 from icl_lab.studies.runs import summary_part
+from icl_lab.studies.task_diversity.pool_losses import exact_losses, smoothed
 
 INFINITE = float("inf")
 ROOT_SEQUENCES = 512

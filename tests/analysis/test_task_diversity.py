@@ -13,7 +13,6 @@ import pytest
 
 from icl_lab.analysis.loaded_run import LoadedRun
 from icl_lab.analysis.task_diversity import measure_test_set, verdict_of
-from icl_lab.baselines.pool_losses import exact_losses
 from icl_lab.families.diversity.config import DiversityConfig
 from icl_lab.families.diversity.outputs import MEASURED, summary_lines
 from icl_lab.families.diversity.task import (
@@ -37,6 +36,7 @@ from icl_lab.store import layout
 from icl_lab.store.atomic import write_safetensors
 from icl_lab.store.params import flattened
 from icl_lab.store.readers import StoreError
+from icl_lab.studies.task_diversity.pool_losses import exact_losses
 
 
 def config(**values: object) -> DiversityConfig:

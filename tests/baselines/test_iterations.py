@@ -16,14 +16,14 @@ from icl_lab.baselines.iterations import (
     chebyshev,
     conjugate_gradients,
     descent,
-    descent_with_own_steps,
+    descent_with_step_sizes,
+    eigenvalue_interval,
     iterate,
     least_between,
     momentum,
     newton_schulz,
     newton_schulz_identity,
     normal_equations,
-    own_interval,
     power_iteration,
     steepest_descent,
     why_missing,
@@ -188,7 +188,7 @@ def test_the_best_step_and_the_best_polynomial_are_those_of_the_table(x64):
         best = minimize_scalar(left, bounds=(0.5, 2), method="bounded").fun
         assert best == pytest.approx(TABLE["gd"][place], abs=6e-4)
         sizes = best_step_sizes(spectrum, steps)
-        many = residuals(lambda normal, sizes=sizes: descent_with_own_steps(normal, sizes), LOG_SPACED)
+        many = residuals(lambda normal, sizes=sizes: descent_with_step_sizes(normal, sizes), LOG_SPACED)
         assert np.mean(many[-1] ** 2) == pytest.approx(TABLE["best polynomial"][place], abs=6e-4, rel=0.03)
 
 
@@ -260,24 +260,24 @@ def test_solvers_do_not_depend_on_the_basis_and_tend_to_the_solution(name, x64):
 
 def test_newton_schulz_from_the_identity_is_twice_as_many_steps_of_descent_each_time(batch):
     normal = normal_equations(batch)
-    ends = own_interval(normal)
+    ends = eigenvalue_interval(normal)
     steps = descent(normal, 2 / (ends.low + ends.high), 2**4, jnp.zeros((4, 5)))
     close(newton_schulz_identity(normal, 4, ends), np.asarray(steps)[[1, 3, 7, 15]])
 
 
-def test_its_own_interval_is_that_of_numpys_eigenvalues(batch):
+def test_the_interval_of_its_eigenvalues_is_numpys_eigenvalues(batch):
     normal = normal_equations(batch)
     expected = np.linalg.eigvalsh(np.asarray(normal.scatter))
-    close(np.stack(own_interval(normal), axis=1), expected[:, [0, -1]])
+    close(np.stack(eigenvalue_interval(normal), axis=1), expected[:, [0, -1]])
     few = normal_equations(arrays(reference.random_batch(2, size=4, pairs=3, dim=5)))
-    assert (np.asarray(own_interval(few).low) >= 0).all()
-    np.testing.assert_allclose(own_interval(few).low, 0, atol=1e-12)
+    assert (np.asarray(eigenvalue_interval(few).low) >= 0).all()
+    np.testing.assert_allclose(eigenvalue_interval(few).low, 0, atol=1e-12)
 
 
 @pytest.mark.parametrize("solver", [momentum, chebyshev, newton_schulz_identity])
 def test_a_context_of_zeros_stays_at_zero(solver):
     normal = Normal(jnp.zeros((2, 3, 3)), jnp.zeros((2, 3)))
-    assert np.asarray(solver(normal, 3, own_interval(normal))).tolist() == np.zeros((3, 2, 3)).tolist()
+    assert np.asarray(solver(normal, 3, eigenvalue_interval(normal))).tolist() == np.zeros((3, 2, 3)).tolist()
 
 
 RATES = jnp.array([0.5, 0.9, 1.0, jnp.nan])  # of v <- rate v from 1: 10 steps to below .001, 66, never, not a number

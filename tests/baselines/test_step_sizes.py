@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from icl_lab.baselines.iterations import Normal, conjugate_gradients, descent_with_own_steps, normal_equations
+from icl_lab.baselines.iterations import Normal, conjugate_gradients, descent_with_step_sizes, normal_equations
 from icl_lab.baselines.step_sizes import Spectrum, best_step_sizes, guarded, residual_polynomial, spectrum_of
 from tests import reference
 
@@ -74,7 +74,7 @@ def test_on_one_spectrum_they_are_conjugate_gradients(steps: int, x64: None) -> 
     w = turn @ (1 / np.sqrt(values))
     scatter = turn @ np.diag(values) @ turn.T
     normal = Normal(jnp.asarray(scatter)[None], jnp.asarray(scatter @ w)[None])
-    found = descent_with_own_steps(normal, best_step_sizes(Spectrum(values, np.ones(7)), steps))
+    found = descent_with_step_sizes(normal, best_step_sizes(Spectrum(values, np.ones(7)), steps))
     np.testing.assert_allclose(found[-1], conjugate_gradients(normal, steps)[-1], rtol=1e-9)
 
 
@@ -95,8 +95,8 @@ def test_weights_are_the_polynomials_whatever_the_order(sizes: tuple[complex, ..
     shares = (1 - residual_polynomial(np.array(sizes), values)) / values
     expected = np.einsum("bde,be,bfe,bf->bd", vectors, shares, vectors, np.asarray(normal.moment))
     for order in permutations(sizes):
-        np.testing.assert_allclose(descent_with_own_steps(normal, np.array(order))[-1], expected, rtol=1e-10)
-    first = descent_with_own_steps(normal, np.array(sizes))[0]
+        np.testing.assert_allclose(descent_with_step_sizes(normal, np.array(order))[-1], expected, rtol=1e-10)
+    first = descent_with_step_sizes(normal, np.array(sizes))[0]
     np.testing.assert_allclose(first, sizes[0].real * np.asarray(normal.moment), rtol=1e-12)
 
 
@@ -110,8 +110,8 @@ def test_twenty_steps_are_the_polynomial_in_float32() -> None:
     normal = Normal(jnp.asarray(scatter, jnp.float32), jnp.asarray(moment, jnp.float32))
     values, vectors = np.linalg.eigh(scatter)
     left = np.einsum("bde,be,bfe,bf->bd", vectors, residual_polynomial(sizes, values), vectors, w)
-    error = np.abs(descent_with_own_steps(normal, sizes)[-1] - (w - left)).max()
-    ascending = np.abs(descent_with_own_steps(normal, np.sort(sizes))[-1] - (w - left)).max()
+    error = np.abs(descent_with_step_sizes(normal, sizes)[-1] - (w - left)).max()
+    ascending = np.abs(descent_with_step_sizes(normal, np.sort(sizes))[-1] - (w - left)).max()
     assert error < 1e-4
     assert ascending > 100 * error
 

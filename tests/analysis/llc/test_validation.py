@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from icl_lab.analysis.llc import cases as cases
+from icl_lab.analysis.llc import known
 from icl_lab.analysis.llc import validation as validation
 from icl_lab.analysis.llc.cases import hessian_eigenvalues, reference
 from icl_lab.analysis.llc.checks import EXTRAPOLATED, Check, Known, in_nbeta
 from icl_lab.analysis.llc.health import fault
 from icl_lab.analysis.llc.wrong_estimators import Wrong, wrong_estimators
-from icl_lab.baselines import learning_coefficients as known
 from icl_lab.scripts import llc_validation as command
 from tests.doors import Refused, ran, refused
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from icl_lab.baselines.pool_losses import exact_losses, smoothed
 from icl_lab.src.data_config import PoolData
+from icl_lab.studies.task_diversity.pool_losses import exact_losses, smoothed
 
 DATA = PoolData(dim=4, num_pairs=8, input_distribution="gaussian", noise_std=0.125**0.5)
 COUNT = 2048
