@@ -77,12 +77,15 @@ def finite_results(name: str, value: float, rows: Iterable[Mapping[str, Any]]) -
 def sizes(owner: Any, *names: str, least: int = 1) -> None:
     """Raises unless the owner's fields of these names are whole numbers of at least `least` and below `TOO_MANY`."""
     for name in names:
-        value = getattr(owner, name)
-        require(
-            isinstance(value, int) and value >= least,
-            f"{name} is {value}; it must be a whole number of at least {least}",
-        )
-        require(value < TOO_MANY, f"{name} is {value}; it must be below 2^31, the most that an index can count")
+        size(name, getattr(owner, name), least)
+
+
+def size(name: str, value: Any, least: int = 1) -> None:
+    """Raises unless a value is a whole number of at least `least` and below `TOO_MANY`."""
+    require(
+        isinstance(value, int) and value >= least, f"{name} is {value}; it must be a whole number of at least {least}"
+    )
+    require(value < TOO_MANY, f"{name} is {value}; it must be below 2^31, the most that an index can count")
 
 
 def same_shape(leading: bool = False, **arrays: Any) -> None:

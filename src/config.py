@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from icl_lab.src.checks import TOO_MANY, finite, in_range, one_of, require, sizes
+from icl_lab.src.checks import TOO_MANY, finite, require
+from icl_lab.src.fields import check_fields, field
 from icl_lab.src.registries import ADDITIVE, ATTENTION_KINDS, NOISE_MODES, ORDERINGS, SCHEDULES
 
 
@@ -40,7 +41,6 @@ OPTIMIZERS = ("adamw", "sgd")
 
 def check_layers(model: Any) -> None:
     """`ConfigError` unless a model has as many layers and heads as can be compiled."""
-    sizes(model, "num_layers", "num_heads")
     many = model.num_layers > MOST_LAYERS
     require(not many, f"num_layers is {model.num_layers}; it must be at most {MOST_LAYERS}, for each is compiled")
 
@@ -63,32 +63,29 @@ class StackConfig:
     (`clip_before_mlp`). Without a layer norm, an MLP or a clip these change nothing.
     """
 
-    attention: tuple[str, ...] = ("linear",)
-    num_layers: int = 1
-    num_heads: int = 1
-    key_size: int = 0
-    recurrent: bool = False
-    damping: float = 1.0
-    activation_clip: float = 0.0
-    bias: bool = False
-    layer_norm: bool = False
-    mlp_width: int = 0
-    init_scale: float = 0.002
-    first_norm: bool = True
-    shared_mlp: bool = False
-    mlp_bias: bool = True
-    clip_before_mlp: bool = False
-    merged: bool = False
+    attention: tuple[str, ...] = field(("linear",), "kind of each layer, the last one repeated", names=ATTENTION_KINDS)
+    num_layers: int = field(1, "layers", least=1)
+    num_heads: int = field(1, "heads of each layer", least=1)
+    key_size: int = field(0, "size of keys and values, over all heads; 0: that of a token for each head", least=0)
+    recurrent: bool = field(False, "all layers share their weights")
+    damping: float = field(1.0, "factor of every residual update", low=0, open_low=True)
+    activation_clip: float = field(0.0, "bound of the activations after each layer; 0: none", low=0)
+    bias: bool = field(False, "biases in attention")
+    layer_norm: bool = field(False, "layer normalisation before each layer")
+    mlp_width: int = field(0, "hidden channels of an MLP; 0: none", least=0)
+    init_scale: float = field(
+        0.002, "variance scale of the initial weights, over the number of layers", low=0, open_low=True
+    )
+    first_norm: bool = field(True, "layer norm before the first attention too, where there are layer norms")
+    shared_mlp: bool = field(False, "all layers share one MLP")
+    mlp_bias: bool = field(True, "biases in the MLP")
+    clip_before_mlp: bool = field(False, "activation_clip bounds what attention gives the MLP too")
+    merged: bool = field(False, "attention's parameters are W_K^T W_Q and P W_V, not four factors")
 
     def __post_init__(self) -> None:
         require(len(self.attention) > 0, "attention is empty; it must name the kind of at least one layer")
-        for kind in self.attention:
-            one_of("attention", kind, ATTENTION_KINDS)
+        check_fields(self)
         check_layers(self)
-        sizes(self, "key_size", "mlp_width", least=0)
-        in_range("damping", self.damping, 0, open_low=True)
-        in_range("activation_clip", self.activation_clip, 0)
-        in_range("init_scale", self.init_scale, 0, open_low=True)
         require(
             self.key_size % self.num_heads == 0,
             f"key_size is {self.key_size}; it does not divide among {self.num_heads} heads",
@@ -121,15 +118,12 @@ class ModelConfig(StackConfig):
     that is one of its channels, which does not start at 0.
     """
 
-    tokens: str = "concatenated"
-    pos_enc_size: int = 0
-    prediction_channel: str = "label"
+    tokens: str = field("concatenated", "what a token holds; shared: the label in the last channel of x", names=TOKENS)
+    pos_enc_size: int = field(0, "channels of the sinusoidal positional encoding concatenated to each token", least=0)
+    prediction_channel: str = field("label", "channel of the query's row that is read", names=PREDICTION_CHANNELS)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        one_of("tokens", self.tokens, TOKENS)
-        one_of("prediction_channel", self.prediction_channel, PREDICTION_CHANNELS)
-        sizes(self, "pos_enc_size", least=0)
         require(self.pos_enc_size % 2 == 0, f"pos_enc_size is {self.pos_enc_size}; sines come with cosines, so even")
 
     @property
@@ -142,11 +136,7 @@ class ModelConfig(StackConfig):
 class EmbeddedModel(StackConfig):
     """A stack on tokens embedded in `d_model` channels; all layers share one learned read-out (0: neither)."""
 
-    d_model: int = 0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        sizes(self, "d_model", least=0)
+    d_model: int = field(0, "channels of an embedded token; 0: not embedded", least=0)
 
 
 @dataclass(frozen=True)
@@ -157,9 +147,11 @@ class SineModel(StackConfig):
     the model the control: the layers are one step of gradient descent of that size (eta/N), and have no settings.
     """
 
-    d_model: int = 40
-    embedded: str = "pairs"
-    step_size: float = 0.0
+    d_model: int = field(40, "channels of an embedded token")
+    embedded: str = field("pairs", "what embedding and MLP take", names=EMBEDDED)
+    step_size: float = field(
+        0.0, "step of gradient descent in the layers' place, which makes the model the control; 0: layers", low=0
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -167,8 +159,6 @@ class SineModel(StackConfig):
             self.d_model > 1,
             f"d_model is {self.d_model}; it must be at least 2, for features and for the label",
         )
-        one_of("embedded", self.embedded, EMBEDDED)
-        in_range("step_size", self.step_size, 0)
         control = self.step_size > 0
         kind = "control, whose layers are a step of descent" if control else "stack whose MLP stands below its layers"
         for name in self.without_meaning:
@@ -195,18 +185,18 @@ class DecoderConfig:
     (`attention_output`) and may add a block's input to its output a second time (`doubled_residual`).
     """
 
-    num_layers: int = 1
-    num_heads: int = 1
-    d_model: int = 32
-    mlp_width: int = 128
-    layer_norm: bool = False
-    block: str = "gpt2"
-    attention_output: bool = True
-    doubled_residual: bool = False
+    num_layers: int = field(1, "layers", least=1)
+    num_heads: int = field(1, "heads of each layer", least=1)
+    d_model: int = field(32, "channels of a row")
+    mlp_width: int = field(128, "hidden channels of an MLP; 0: none")
+    layer_norm: bool = field(False, "layer normalisation before each layer")
+    block: str = field("gpt2", "kind of a decoder's block", names=BLOCKS)
+    attention_output: bool = field(True, "a matrix after the heads")
+    doubled_residual: bool = field(False, "a block's input is added to its output once more")
 
     def __post_init__(self) -> None:
+        check_fields(self)
         check_layers(self)
-        one_of("block", self.block, BLOCKS)
         heads, size = self.num_heads, self.d_model
         require(
             size > 0 and size % heads == 0,
@@ -297,36 +287,30 @@ class TrainConfig:
     after another: the memory is that of a part.
     """
 
-    steps: int = 5000
-    batch_size: int = 2048
-    lr: float = 1e-3
-    b1: float = 0.9
-    b2: float = 0.98
-    weight_decay: float = 0.0
-    grad_clip: float = 1e-3
-    warmup_steps: int = 0
-    schedule: str = "constant"
-    optimizer: str = "adamw"
-    full_batch: bool = False
-    micro_batches: int = 1
+    steps: int = field(5000, "training steps", least=1)
+    batch_size: int = field(2048, "tasks in a training batch", least=1)
+    lr: float = field(1e-3, "learning rate", low=0, open_low=True)
+    b1: float = field(0.9, "Adam's decay of the first moment")
+    b2: float = field(0.98, "Adam's decay of the second moment")
+    weight_decay: float = field(0.0, "decoupled weight decay", low=0)
+    grad_clip: float = field(1e-3, "bound of the gradient's global norm; 0: none", low=0)
+    warmup_steps: int = field(0, "steps over which the learning rate rises from 0", least=0)
+    schedule: str = field("constant", "of the learning rate after that", names=SCHEDULES)
+    optimizer: str = field("adamw", "what makes a step of a gradient", names=OPTIMIZERS)
+    full_batch: bool = field(False, "every step trains on the first batch")
+    micro_batches: int = field(1, "parts of a batch, one after another; the memory is that of a part", least=1)
 
     def __post_init__(self) -> None:
         require(self.steps < TOO_MANY - 1, f"steps is {self.steps}; it must be below 2^31 - 1")
-        sizes(self, "steps", "batch_size", "micro_batches")
+        check_fields(self)
         require(
             self.batch_size % self.micro_batches == 0,
             f"micro_batches is {self.micro_batches}; it must divide batch_size, {self.batch_size}",
         )
-        sizes(self, "warmup_steps", least=0)
-        in_range("lr", self.lr, 0, open_low=True)
-        in_range("weight_decay", self.weight_decay, 0)
-        one_of("schedule", self.schedule, SCHEDULES)
         require(
             self.schedule != "linear_up_down" or self.warmup_steps == 0,
             f"warmup_steps is {self.warmup_steps}; linear_up_down rises to the middle of the training",
         )
-        one_of("optimizer", self.optimizer, OPTIMIZERS)
-        in_range("grad_clip", self.grad_clip, 0)
         for name in ("b1", "b2"):
             value = getattr(self, name)
             finite(name, value)
@@ -337,27 +321,22 @@ class TrainConfig:
 class LayersTrainConfig(TrainConfig):
     """With `deep_supervision` the loss is the mean over all layers' predictions."""
 
-    deep_supervision: bool = False
+    deep_supervision: bool = field(False, "the loss is the mean over the predictions after every layer")
 
 
 @dataclass(frozen=True)
 class ContextConfig:
     """What is done to the pairs of a context: corruption, then order, then placement of the corrupted pairs."""
 
-    ordering: str = "random"
-    difficulty: str = "gd_error"
-    noise_mode: str = "clean"
-    noise_p: float = 0.0
-    noise_sigma: float = 0.0
-    noise_placement: str = "mixed"
+    ordering: str = field("random", "order of the pairs in {}", names=ORDERINGS)
+    difficulty: str = field("gd_error", "what easy2hard and hard2easy sort {} by", names=DIFFICULTIES)
+    noise_mode: str = field("clean", "how pairs of {} are corrupted", names=NOISE_MODES)
+    noise_p: float = field(0.0, "share of pairs hit in {}", low=0, high=1)
+    noise_sigma: float = field(0.0, "standard deviation of label noise in {}", low=0)
+    noise_placement: str = field("mixed", "where corrupted pairs stand in {}", names=PLACEMENTS)
 
     def __post_init__(self) -> None:
-        one_of("ordering", self.ordering, ORDERINGS)
-        one_of("difficulty", self.difficulty, DIFFICULTIES)
-        one_of("noise_mode", self.noise_mode, NOISE_MODES)
-        one_of("noise_placement", self.noise_placement, PLACEMENTS)
-        in_range("noise_p", self.noise_p, 0, 1)
-        in_range("noise_sigma", self.noise_sigma, 0)
+        check_fields(self)
 
     @property
     def hit_rate(self) -> float:

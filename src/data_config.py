@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from icl_lab.src.checks import LARGEST, TOO_MANY, ConfigError, finite, in_range, one_of, require, scale, sizes
+from icl_lab.src.checks import LARGEST, TOO_MANY, ConfigError, finite, in_range, one_of, require
+from icl_lab.src.fields import check_fields, field
 from icl_lab.src.registries import INPUT_DISTRIBUTIONS, TASK_DISTRIBUTIONS
 
 SPECTRA = ("isotropic", "power_law", "log_spaced", "log_uniform", "given")
@@ -36,19 +37,17 @@ class LinearData:
     curves use, although the paper's text says U(-1, 1)); gaussian is N(0, input_range^2).
     """
 
-    dim: int = 10
-    num_pairs: int = 10
-    input_distribution: str = "uniform"
-    input_range: float = 1.0
-    weight_scale: float = 1.0
-    noise_std: float = 0.0
+    dim: int = field(10, "input dimension, D", least=1)
+    num_pairs: int = field(10, "pairs of a context, N, or of a sequence, K", least=1)
+    input_distribution: str = field("uniform", "distribution of the inputs", names=INPUT_DISTRIBUTIONS)
+    input_range: float = field(
+        1.0, "width of the uniform distribution, standard deviation of the Gaussian one", scale=True, open_low=True
+    )
+    weight_scale: float = field(1.0, "standard deviation of a task's weights", scale=True, open_low=True)
+    noise_std: float = field(0.0, "standard deviation of the labels' noise", scale=True)
 
     def __post_init__(self) -> None:
-        sizes(self, "dim", "num_pairs")
-        one_of("input_distribution", self.input_distribution, INPUT_DISTRIBUTIONS)
-        scale("input_range", self.input_range)
-        scale("weight_scale", self.weight_scale)
-        scale("noise_std", self.noise_std, open_low=False)
+        check_fields(self)
         label = self.weight_scale * self.input_range * math.sqrt(self.dim)
         require(
             label * label <= LARGEST,
@@ -110,34 +109,28 @@ class DataConfig(LinearData):
     or its `inverse`. Labels are y = f(w.x) + noise, f the `teacher`.
     """
 
-    num_distractors: int = 0
-    spectrum: str = "isotropic"
-    spectrum_exponent: float = 1.0
-    condition_number: float = 10.0
-    eigenvalues: tuple[float, ...] = ()
-    axes: str = "coordinates"
-    exact_covariance: bool = False
-    query_covariance: str = "inputs"
-    task_distribution: str = "gaussian"
-    task_covariance: str = "isotropic"
-    task_mean: float = 0.0
-    teacher: str = "linear"
+    num_distractors: int = field(0, "labels of a context replaced by N(0, 1)", least=0)
+    spectrum: str = field("isotropic", "eigenvalues of the inputs' covariance", names=SPECTRA)
+    spectrum_exponent: float = field(1.0, "power_law: eigenvalue i is i to minus this", low=0)
+    condition_number: float = field(10.0, "log_spaced, log_uniform: largest eigenvalue, 1, over the smallest", low=1)
+    eigenvalues: tuple[float, ...] = field((), "given: one for each dimension")
+    axes: str = field("coordinates", "where the eigenvalues stand; rotated: in axes drawn for each context", names=AXES)
+    exact_covariance: bool = field(False, "a context's X^T X / N is its covariance, not on average alone")
+    query_covariance: str = field("inputs", "covariance of the queries", names=QUERY_COVARIANCES)
+    task_distribution: str = field("gaussian", "distribution of the tasks", names=TASK_DISTRIBUTIONS)
+    task_covariance: str = field(
+        "isotropic", "covariance of the tasks: that of the inputs, or its inverse", names=TASK_COVARIANCES
+    )
+    task_mean: float = field(0.0, "mean of each coordinate of a task")
+    teacher: str = field("linear", "function of w.x that labels are", names=TEACHERS)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        sizes(self, "num_distractors", least=0)
         require(
             self.num_distractors <= self.num_pairs,
             f"num_distractors is {self.num_distractors}; a context has only {self.num_pairs} pairs",
         )
-        one_of("spectrum", self.spectrum, SPECTRA)
-        one_of("axes", self.axes, AXES)
-        one_of("query_covariance", self.query_covariance, QUERY_COVARIANCES)
         tasks_exist(self.task_distribution, self.dim)
-        one_of("task_covariance", self.task_covariance, TASK_COVARIANCES)
-        one_of("teacher", self.teacher, TEACHERS)
-        in_range("spectrum_exponent", self.spectrum_exponent, 0)
-        in_range("condition_number", self.condition_number, 1)
         finite("task_mean", self.task_mean)
         self._check_eigenvalues()
         if self.exact_covariance:
@@ -239,19 +232,15 @@ class DataConfig(LinearData):
 class QueriesData(LinearData):
     """Contexts with `num_queries` queries each."""
 
-    num_queries: int = 1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        sizes(self, "num_queries")
+    num_queries: int = field(1, "queries asked of each context", least=1)
 
 
 @dataclass(frozen=True)
 class PoolData(LinearData):
     """Sequences of pairs whose task is one of a pool of `num_tasks`, or fresh (inf), from `task_distribution`."""
 
-    num_tasks: float = math.inf
-    task_distribution: str = "gaussian"
+    num_tasks: float = field(math.inf, "tasks in the pool, M; inf draws a fresh one for each sequence")
+    task_distribution: str = field("gaussian", "distribution of the tasks", names=TASK_DISTRIBUTIONS)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -284,16 +273,16 @@ class SineData:
     the published code: phi = pi (a - amplitude_low) / (amplitude_high - amplitude_low), a family of one parameter.
     """
 
-    num_pairs: int = 10
-    input_range: float = 1.0
-    amplitude_low: float = 0.1
-    amplitude_high: float = 0.5
-    tied_phase: bool = False
+    num_pairs: int = field(10, "pairs of a context, N, or of a sequence, K", least=1)
+    input_range: float = field(
+        1.0, "width of the uniform distribution, standard deviation of the Gaussian one", scale=True, open_low=True
+    )
+    amplitude_low: float = field(0.1, "smallest amplitude of a sine", low=0)
+    amplitude_high: float = field(0.5, "largest amplitude of a sine")
+    tied_phase: bool = field(False, "amplitude and phase of a sine follow one draw")
     dim: ClassVar[int] = 1
     input_distribution: ClassVar[str] = "uniform"
 
     def __post_init__(self) -> None:
-        sizes(self, "num_pairs")
-        scale("input_range", self.input_range)
-        in_range("amplitude_low", self.amplitude_low, 0)
+        check_fields(self)
         in_range("amplitude_high", self.amplitude_high, self.amplitude_low, open_low=True)

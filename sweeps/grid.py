@@ -12,7 +12,7 @@ from itertools import product
 from typing import Any
 
 from icl_lab.lab import cli
-from icl_lab.lab.configs.family import AUTO, Family, Flag, Meaning
+from icl_lab.lab.configs.family import AUTO, Family, Flag
 from icl_lab.lab.configs.identity import depends_on_nothing, with_dependencies
 from icl_lab.lab.configs.keys import leaves
 from icl_lab.lab.configs.presets import preset, resolve, set_values
@@ -21,6 +21,7 @@ from icl_lab.lab.configs.run import RunConfig, Seeds, seeds_of, with_seeds
 from icl_lab.lab.flag_types import SEED, Either, whole_number
 from icl_lab.runners.flags import list_values, preset_for_depth, reader
 from icl_lab.src.checks import ConfigError, require
+from icl_lab.src.fields import Meaning
 
 MAX_POINTS = 100_000  # of a plan; more are surely a typing error, and too many runs for one folder
 # fields that must not be set: no effect, or rows that could not be distinguished -> what to use instead

@@ -15,15 +15,15 @@ from icl_lab.families.languages.flags import (
     FOLLOWS,
     LANGUAGE_FLAGS,
     LANGUAGE_LISTS,
-    LANGUAGE_MEANINGS,
     language_words,
     pool_arrays,
     with_negatives,
 )
-from icl_lab.lab.configs.family import Family, Flag, Meaning, Preset, layers_seconds
+from icl_lab.lab.configs.family import Family, Flag, Preset, layers_seconds
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.src.batch import StringBatch
-from icl_lab.src.checks import TOO_MANY, in_range, one_of, require, sizes
+from icl_lab.src.checks import TOO_MANY, require
+from icl_lab.src.fields import check_fields, field
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,13 +37,12 @@ class AutoencoderModel:
     linear, 16 - 8 - 16 ReLU and back, with squared errors of the symbols' numbers; dim and hidden are 16 and 8 there.
     """
 
-    dim: int = 16
-    hidden: int = 64
-    input: str = "one_hot"
+    dim: int = field(16, "channels of the code", least=1)
+    hidden: int = field(64, "hidden channels of encoder and decoder", least=1)
+    input: str = field("one_hot", "what the encoder reads", names=AUTOENCODER_INPUTS)
 
     def __post_init__(self) -> None:
-        sizes(self, "dim", "hidden")
-        one_of("input", self.input, AUTOENCODER_INPUTS)
+        check_fields(self)
 
 
 @dataclass(frozen=True)
@@ -53,13 +52,12 @@ class AutoencoderConfig(RunConfig):
     family: ClassVar[str] = "autoencoder"
 
     name: str = "autoencoder"
-    negative_share: float = 0.5
+    negative_share: float = field(0.5, "share of non-members among the strings", low=0, high=1)
     data: LanguageData = LanguageData()
     model: AutoencoderModel = AutoencoderModel()
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        in_range("negative_share", self.negative_share, 0, 1)
         symbols, channels = self.data.max_length, max(self.model.hidden, self.model.dim)
         for name, tasks in self.tasks_at_once.items():
             elements = tasks * max(symbols, channels)
@@ -155,12 +153,5 @@ FAMILY = Family(
     flags=FLAGS,
     lists=LANGUAGE_LISTS,
     axes=FLAGS,
-    meanings=LANGUAGE_MEANINGS
-    | {
-        "negative_share": Meaning("share of non-members among the strings"),
-        "model.dim": Meaning("channels of the code"),
-        "model.hidden": Meaning("hidden channels of encoder and decoder"),
-        "model.input": Meaning("what the encoder reads", AUTOENCODER_INPUTS),
-    },
     follows=FOLLOWS,
 )

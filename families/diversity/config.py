@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from icl_lab.lab.configs.earlier_names import first_value
-from icl_lab.lab.configs.family import Family, Flag, Meaning, Preset, layers_seconds
+from icl_lab.lab.configs.family import Family, Flag, Preset, layers_seconds
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.lab.flag_types import INFINITY, Either, Whole
 from icl_lab.src.batch import context_shapes
-from icl_lab.src.config import BLOCKS, DecoderConfig, check_arrays
+from icl_lab.src.config import DecoderConfig, check_arrays
 from icl_lab.src.data_config import PoolData
 from icl_lab.src.registries import SCHEDULES, TASK_DISTRIBUTIONS
 
@@ -150,14 +150,6 @@ FAMILY = Family(
     MODELS,
     flags=FLAGS,
     axes=(*FLAGS, *CAPACITY),
-    meanings={
-        "data.num_tasks": Meaning("tasks in the pool, M; inf draws a fresh one for each sequence"),
-        "data.task_distribution": Meaning("distribution of the tasks", TASK_DISTRIBUTIONS),
-        "model.block": Meaning("kind of a decoder's block", BLOCKS),
-        "model.d_model": Meaning("channels of a row"),
-        "model.attention_output": Meaning("a matrix after the heads"),
-        "model.doubled_residual": Meaning("a block's input is added to its output once more"),
-    },
     follows={"data.noise_std": "", "data.num_pairs": ""},
     batched={"data.num_tasks": math.inf},
 )

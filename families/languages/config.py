@@ -11,21 +11,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from icl_lab.families.autoencoder.config import AutoencoderConfig, autoencoder_of
-from icl_lab.families.languages.data import AUTOENCODER_INPUTS, CODE_SCALES, CODES, CodeConfig, LanguageData
+from icl_lab.families.languages.data import CODE_SCALES, CODES, CodeConfig, LanguageData
 from icl_lab.families.languages.flags import (
     FOLLOWS,
     LANGUAGE_FLAGS,
     LANGUAGE_LISTS,
-    LANGUAGE_MEANINGS,
     language_words,
     pool_arrays,
     with_negatives,
 )
-from icl_lab.lab.configs.family import Family, Flag, Meaning, Preset, layers_seconds
+from icl_lab.lab.configs.family import Family, Flag, Preset, layers_seconds
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.src.batch import context_shapes
-from icl_lab.src.checks import require, sizes
+from icl_lab.src.checks import require
 from icl_lab.src.config import Architecture, EmbeddedModel
+from icl_lab.src.fields import field
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,14 +41,9 @@ class LanguagesModel(EmbeddedModel):
     `query_in_keys`: the query's own row is among the keys and values, as in the published program.
     """
 
-    features: int = 0
-    features_width: int = 64
-    query_in_keys: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        sizes(self, "features", least=0)
-        sizes(self, "features_width")
+    features: int = field(0, "channels that an MLP makes of one-hot symbols, with the code `learned`", least=0)
+    features_width: int = field(64, "hidden channels of that MLP", least=1)
+    query_in_keys: bool = field(False, "the query's row is among the keys and values")
 
 
 @dataclass(frozen=True)
@@ -201,18 +196,5 @@ FAMILY = Family(
     flags=FLAGS,
     lists=LANGUAGE_LISTS,
     axes=AXES,
-    meanings=LANGUAGE_MEANINGS
-    | {
-        "code.kind": Meaning("how strings become vectors", CODES),
-        "code.scale": Meaning("of a code", CODE_SCALES),
-        "code.dim": Meaning("channels of a code"),
-        "code.constant": Meaning("a channel that is 1 behind them"),
-        "code.autoencoder_dim": Meaning("channels of the autoencoder's code"),
-        "code.autoencoder_input": Meaning("what the autoencoder reads", AUTOENCODER_INPUTS),
-        "model.d_model": Meaning("channels of an embedded token; 0: not embedded"),
-        "model.features": Meaning("channels that an MLP makes of one-hot symbols, with the code `learned`"),
-        "model.features_width": Meaning("hidden channels of that MLP"),
-        "model.query_in_keys": Meaning("the query's row is among the keys and values"),
-    },
     follows={"model.features": ""} | FOLLOWS,
 )

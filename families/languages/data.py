@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from icl_lab.lab.flag_types import SEED
-from icl_lab.src.checks import finite, one_of, require, sizes
+from icl_lab.src.checks import finite, one_of, require
+from icl_lab.src.fields import check_fields, field
 
 NEGATIVES = ("random_hash", "random_abc", "other_language", "near_miss", "mixed")
 ALIGNMENTS = ("left", "right")
@@ -28,28 +29,29 @@ class LanguageData:
     by the seed `pool_seed`; `test_share` of all strings are kept for the tests.
     """
 
-    languages: tuple[str, ...] = ("a*bc*", "((a|b)c)*", "(abc?)*")
-    unseen_languages: tuple[str, ...] = ("c*ba*", "((b|c)a)*", "(bca?)*")
-    alphabet: str = ""
-    num_languages: int = 0
-    num_unseen: int = 0
-    num_states: int = 5
-    num_pairs: int = 10
-    negatives: str = "other_language"
-    positive_share: float = 0.5
-    min_length: int = 1
-    max_length: int = 20
-    alignment: str = "left"
-    pool_size: int = 4096
-    test_share: float = 0.2
-    pool_seed: int = 0
+    languages: tuple[str, ...] = field(
+        ("a*bc*", "((a|b)c)*", "(abc?)*"), "regular expressions, tomita1 to tomita7, tomita, or random"
+    )
+    unseen_languages: tuple[str, ...] = field(("c*ba*", "((b|c)a)*", "(bca?)*"), "languages that are tested on alone")
+    alphabet: str = field("", "symbols; empty: those of the expressions")
+    num_languages: int = field(0, "how many random languages are trained on", least=0)
+    num_unseen: int = field(0, "how many random languages are tested on alone", least=0)
+    num_states: int = field(5, "states of a random automaton before it is made minimal", least=1)
+    num_pairs: int = field(10, "pairs of a context, N, or of a sequence, K", least=1)
+    negatives: str = field(
+        "other_language", "what non-members look like (of a single language random_abc)", names=NEGATIVES
+    )
+    positive_share: float = field(0.5, "chance that a label is 1")
+    min_length: int = field(1, "shortest string", least=0)
+    max_length: int = field(20, "longest string", least=1)
+    alignment: str = field("left", "where a string stands among its pads", names=ALIGNMENTS)
+    pool_size: int = field(4096, "draws of each language and label that a pool holds", least=1)
+    test_share: float = field(0.2, "share of all strings that is kept for the tests")
+    pool_seed: int = field(0, "seed of the strings and of which are kept for the tests")
 
     def __post_init__(self) -> None:
         require(len(self.languages) > 0, "languages is empty; give at least one regular expression or name")
-        one_of("negatives", self.negatives, NEGATIVES)
-        one_of("alignment", self.alignment, ALIGNMENTS)
-        sizes(self, "num_pairs", "max_length", "num_states", "pool_size")
-        sizes(self, "num_languages", "num_unseen", "min_length", least=0)
+        check_fields(self)
         require(SEED.has(self.pool_seed), f"pool_seed is {self.pool_seed}; it must be {SEED}")
         for name, most in (("num_states", MOST_STATES), ("pool_size", MOST_STRINGS)):
             value = getattr(self, name)
@@ -63,12 +65,12 @@ class LanguageData:
             value = getattr(self, name)
             finite(name, value)
             require(0 < value < 1, f"{name} is {value}; it must be above 0 and below 1")
-        for words, count, field in (
+        for words, count, name in (
             (self.languages, self.num_languages, "num_languages"),
             (self.unseen_languages, self.num_unseen, "num_unseen"),
         ):
             drawn = "random" in words
-            require(drawn == (count > 0), f"{field} is {count}; it is how many languages `random` stands for")
+            require(drawn == (count > 0), f"{name} is {count}; it is how many languages `random` stands for")
         require(
             self.num_pairs <= self.pool_size,
             f"num_pairs is {self.num_pairs}; a pool has only {self.pool_size} strings of a language and a label",
@@ -83,18 +85,17 @@ class CodeConfig:
     an MLP of the model (`model.features`) on one-hot symbols, trained with it.
     """
 
-    kind: str = "one_hot"
-    scale: str = "whitened"
-    dim: int = 16
-    constant: bool = False
-    autoencoder_dim: int = 16
-    autoencoder_input: str = "one_hot"
+    kind: str = field("one_hot", "how strings become vectors", names=CODES, checked=False)
+    scale: str = field("whitened", "of a code", names=CODE_SCALES, checked=False)
+    dim: int = field(16, "channels of a code", least=1)
+    constant: bool = field(False, "a channel that is 1 behind them")
+    autoencoder_dim: int = field(16, "channels of the autoencoder's code", least=1)
+    autoencoder_input: str = field("one_hot", "what the autoencoder reads", names=AUTOENCODER_INPUTS)
 
     def __post_init__(self) -> None:
         one_of("code", self.kind, CODES)
         one_of("code_scale", self.scale, CODE_SCALES)
-        one_of("autoencoder_input", self.autoencoder_input, AUTOENCODER_INPUTS)
-        sizes(self, "dim", "autoencoder_dim")
+        check_fields(self)
         require(
             self.kind != "autoencoder" or self.dim <= self.autoencoder_dim,
             f"code_dim is {self.dim}; the codes of the autoencoder have {self.autoencoder_dim} channels",

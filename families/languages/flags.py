@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from icl_lab.families.languages.data import ALIGNMENTS, NEGATIVES, LanguageData
-from icl_lab.lab.configs.family import Flag, Meaning
+from icl_lab.lab.configs.family import Flag
 from icl_lab.src.words import words_of
 
 if TYPE_CHECKING:
@@ -27,24 +27,6 @@ LANGUAGE_LISTS = (
     Flag("languages", "data.languages", words_of, "regular expressions, tomita1 to tomita7, tomita (all), or random"),
     Flag("unseen_languages", "data.unseen_languages", words_of, "the same, to be tested on alone"),
 )
-LANGUAGE_MEANINGS = {
-    "data.languages": Meaning("regular expressions, tomita1 to tomita7, tomita, or random"),
-    "data.unseen_languages": Meaning("languages that are tested on alone"),
-    "data.alphabet": Meaning("symbols; empty: those of the expressions"),
-    "data.num_languages": Meaning("how many random languages are trained on"),
-    "data.num_unseen": Meaning("how many random languages are tested on alone"),
-    "data.num_states": Meaning("states of a random automaton before it is made minimal"),
-    "data.negatives": Meaning("what non-members look like (of a single language random_abc)", NEGATIVES),
-    "data.positive_share": Meaning("chance that a label is 1"),
-    "data.min_length": Meaning("shortest string"),
-    "data.max_length": Meaning("longest string"),
-    "data.alignment": Meaning("where a string stands among its pads", ALIGNMENTS),
-    "data.pool_size": Meaning("draws of each language and label that a pool holds"),
-    "data.test_share": Meaning("share of all strings that is kept for the tests"),
-    "data.pool_seed": Meaning("seed of the strings and of which are kept for the tests"),
-}
-
-
 FOLLOWS = {"data.negatives": ""}
 ALONE_NEGATIVES = "random_abc"  # of a single language, which has no other whose members could be taken
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from icl_lab.lab.configs.family import Family, Meaning, Preset, layers_seconds
+from icl_lab.lab.configs.family import Family, Preset, layers_seconds
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.src.batch import context_shapes
 from icl_lab.src.config import Architecture, EmbeddedModel, LayersTrainConfig
@@ -77,9 +77,4 @@ MODELS: dict[str, dict[str, Preset]] = {
 FAMILY = Family(
     LayerwiseConfig,
     MODELS,
-    meanings={
-        "data.num_queries": Meaning("queries asked of each context"),
-        "model.d_model": Meaning("channels of an embedded token; 0: not embedded"),
-        "training.deep_supervision": Meaning("the loss is the mean over the predictions after every layer"),
-    },
 )

@@ -13,30 +13,22 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
-from icl_lab.lab.configs.family import AUTO, PRESETS, SORTED_PAIR, Family, Flag, Meaning, Preset, layers_seconds
+from icl_lab.lab.configs.family import AUTO, PRESETS, SORTED_PAIR, Family, Flag, Preset, layers_seconds
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.lab.flag_types import Either, number
 from icl_lab.src.batch import context_shapes
-from icl_lab.src.checks import require, sizes
+from icl_lab.src.checks import require
 from icl_lab.src.config import (
     DIFFICULTIES,
     PLACEMENTS,
-    PREDICTION_CHANNELS,
-    TOKENS,
     Architecture,
     ContextConfig,
     ModelConfig,
     StackConfig,
 )
-from icl_lab.src.data_config import AXES, QUERY_COVARIANCES, SPECTRA, TASK_COVARIANCES, TEACHERS, DataConfig
-from icl_lab.src.registries import (
-    BY_DIFFICULTY,
-    NAMED_BASELINES,
-    NOISE_MODES,
-    ORDERINGS,
-    TASK_DISTRIBUTIONS,
-    WITHOUT_SIGMA,
-)
+from icl_lab.src.data_config import DataConfig
+from icl_lab.src.fields import field
+from icl_lab.src.registries import BY_DIFFICULTY, NAMED_BASELINES, NOISE_MODES, ORDERINGS, WITHOUT_SIGMA
 from icl_lab.src.words import did_you_mean
 
 
@@ -51,17 +43,16 @@ class RegressionConfig(RunConfig):
     family: ClassVar[str] = "regression"
 
     name: str = "lsa1"
-    step_size_tasks: int = 65_536
-    baselines: tuple[str, ...] = ()
+    step_size_tasks: int = field(65_536, "clean tasks by which gradient descent's step size is chosen", least=2)
+    baselines: tuple[str, ...] = field((), "further baselines on the test set", names=NAMED_BASELINES, checked=False)
     data: DataConfig = DataConfig()
     model: ModelConfig = ModelConfig()
-    base: ContextConfig = ContextConfig()
-    train: ContextConfig = ContextConfig()
-    eval: ContextConfig = ContextConfig()
+    base: ContextConfig = field(ContextConfig(), "both contexts")
+    train: ContextConfig = field(ContextConfig(), "training contexts")
+    eval: ContextConfig = field(ContextConfig(), "evaluation contexts")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        sizes(self, "step_size_tasks", least=2)
         for name in self.baselines:
             known = ", ".join(NAMED_BASELINES)
             near = did_you_mean(name, NAMED_BASELINES)
@@ -220,40 +211,6 @@ DIFFICULTY = Flag("difficulty", "base.difficulty", str, "what easy2hard and hard
 CONTEXT_FLAGS = tuple(_context_flag(prefix, field) for prefix in CONTEXTS for field in OF_A_CONTEXT)
 
 
-MEANINGS_OF_A_CONTEXT: dict[str, tuple[str, Iterable[str]]] = {
-    "ordering": ("order of the pairs in {}", ORDERINGS),
-    "difficulty": ("what easy2hard and hard2easy sort {} by", DIFFICULTIES),
-    "noise_mode": ("how pairs of {} are corrupted", NOISE_MODES),
-    "noise_p": ("share of pairs hit in {}", ()),
-    "noise_sigma": ("standard deviation of label noise in {}", ()),
-    "noise_placement": ("where corrupted pairs stand in {}", PLACEMENTS),
-}
-MEANINGS: dict[str, Meaning] = {
-    "step_size_tasks": Meaning("clean tasks by which gradient descent's step size is chosen"),
-    "baselines": Meaning("further baselines on the test set", NAMED_BASELINES),
-    "data.num_distractors": Meaning("labels of a context replaced by N(0, 1)"),
-    "data.spectrum": Meaning("eigenvalues of the inputs' covariance", SPECTRA),
-    "data.spectrum_exponent": Meaning("power_law: eigenvalue i is i to minus this"),
-    "data.condition_number": Meaning("log_spaced, log_uniform: largest eigenvalue, 1, over the smallest"),
-    "data.eigenvalues": Meaning("given: one for each dimension"),
-    "data.axes": Meaning("where the eigenvalues stand; rotated: in axes drawn for each context", AXES),
-    "data.exact_covariance": Meaning("a context's X^T X / N is its covariance, not on average alone"),
-    "data.query_covariance": Meaning("covariance of the queries", QUERY_COVARIANCES),
-    "data.task_distribution": Meaning("distribution of the tasks", TASK_DISTRIBUTIONS),
-    "data.task_covariance": Meaning("covariance of the tasks: that of the inputs, or its inverse", TASK_COVARIANCES),
-    "data.task_mean": Meaning("mean of each coordinate of a task"),
-    "data.teacher": Meaning("function of w.x that labels are", TEACHERS),
-    "model.tokens": Meaning("what a token holds; shared: the label in the last channel of x", TOKENS),
-    "model.prediction_channel": Meaning("channel of the query's row that is read", PREDICTION_CHANNELS),
-    "model.pos_enc_size": Meaning("channels of the sinusoidal positional encoding concatenated to each token"),
-    **{
-        f"{context}.{field}": Meaning(text.format(words), names)
-        for context, words in WHERE.items()
-        for field, (text, names) in MEANINGS_OF_A_CONTEXT.items()
-    },
-}
-
-
 # --- contexts in words, and equivalent ones ---
 
 
@@ -284,7 +241,6 @@ FAMILY = Family(
     MODELS,
     flags=(POSITIONAL_ENCODING, DIFFICULTY, *CONTEXT_FLAGS),
     axes=(*CONTEXT_FLAGS, DIFFICULTY),
-    meanings=MEANINGS,
     follows={"base.difficulty": AUTO, "train": "as base", "eval": "as base"},
     training_ignores={"base": ContextConfig(), "eval": ContextConfig(), "step_size_tasks": 2, "baselines": ()},
     batched={"train.noise_p": 0.0, "train.noise_sigma": 0.0},

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from icl_lab.lab.configs.family import Family, Meaning, Preset, layers_seconds
+from icl_lab.lab.configs.family import Family, Preset, layers_seconds
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.src.batch import context_shapes
-from icl_lab.src.config import EMBEDDED, Architecture, SineModel
+from icl_lab.src.config import Architecture, SineModel
 from icl_lab.src.data_config import SineData
 
 
@@ -69,14 +69,4 @@ FAMILY = Family(
     SineConfig,
     MODELS,
     switches={"control": ({"sine": "sine_control"}, "train the control, sine_control")},
-    meanings={
-        "data.amplitude_low": Meaning("smallest amplitude of a sine"),
-        "data.amplitude_high": Meaning("largest amplitude of a sine"),
-        "data.tied_phase": Meaning("amplitude and phase of a sine follow one draw"),
-        "model.embedded": Meaning("what embedding and MLP take", EMBEDDED),
-        "model.d_model": Meaning("channels of an embedded token"),
-        "model.step_size": Meaning(
-            "step of gradient descent in the layers' place, which makes the model the control; 0: layers"
-        ),
-    },
 )

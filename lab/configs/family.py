@@ -52,16 +52,6 @@ class Flag(NamedTuple):
     former: tuple[str, ...] = ()
 
 
-class Meaning(NamedTuple):
-    """What a field of the config means, and the names it may have; these may become more while plugins load."""
-
-    text: str
-    names: Iterable[str] = ()
-
-    def __str__(self) -> str:
-        return f"{self.text}: {', '.join(self.names)}" if self.names else self.text
-
-
 @dataclass(frozen=True)
 class Family:
     """A family. `models` has the presets of each of its models by name.
@@ -83,7 +73,6 @@ class Family:
     lists: tuple[Flag, ...] = ()
     switches: Mapping[str, tuple[Mapping[str, str], str]] = field(default_factory=dict)
     axes: tuple[Flag, ...] = ()
-    meanings: Mapping[str, Meaning] = field(default_factory=dict)
     follows: Mapping[str, str] = field(default_factory=dict)
     training_ignores: Values = field(default_factory=dict)
     batched: Values = field(default_factory=dict)

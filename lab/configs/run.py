@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 from icl_lab.lab.flag_types import whole_value
 from icl_lab.lab.loaded_plugins import LOADED, plugin_of
 from icl_lab.lab.registries import FAMILIES
-from icl_lab.src.checks import ConfigError, require, sizes
+from icl_lab.src.checks import ConfigError, require
 from icl_lab.src.config import TrainConfig
+from icl_lab.src.fields import check_fields, field
 from icl_lab.src.registries import FIELDS
 from icl_lab.src.registry import Registry
 
@@ -42,15 +43,15 @@ class RunConfig:
 
     family: ClassVar[str] = ""
 
-    name: str = "run"
+    name: str = field("run", "name of the run, and of its directory where --out is not given")
     preset: str = "default"
-    data_seed: int = 0
-    init_seed: int = 0
-    eval_every: int = 500
-    eval_tasks: int = 2048
-    test_tasks: int = 10_000
-    snapshots: bool = False
-    log_records: int = 0
+    data_seed: int = field(0, "seed of tasks and data")
+    init_seed: int = field(0, "seed of the initialisation")
+    eval_every: int = field(500, "steps between two records of the metrics", least=1)
+    eval_tasks: int = field(2048, "tasks of the evaluation set, measured at every record", least=2)
+    test_tasks: int = field(10_000, "tasks of the test set, measured at the end", least=2)
+    snapshots: bool = field(False, "keep the parameters at every record")
+    log_records: int = field(0, "further records, at logarithmically spaced steps", least=0)
     plugins: tuple[str, ...] = ()
     shared: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
@@ -61,9 +62,7 @@ class RunConfig:
         require(
             re.fullmatch(r"\w[\w.-]*", self.name) is not None, f"name is {self.name!r}; it must be a plain file name"
         )
-        sizes(self, "eval_every")
-        sizes(self, "log_records", least=0)
-        sizes(self, "eval_tasks", "test_tasks", least=2)
+        check_fields(self)
         for name in ("data_seed", "init_seed"):
             check_seed(name, getattr(self, name))
         records = self.training.steps // self.eval_every + self.log_records
@@ -160,13 +159,13 @@ def plugins_of(config: Any) -> Iterator[str]:
     """The plugins that registered a config's family, or names in its fields and sections, as name:hash."""
     if LOADED and isinstance(config, RunConfig):
         yield from _records(FAMILIES, config.family)
-    for field in dataclasses.fields(config) if LOADED else ():
-        value = getattr(config, field.name)
+    for each in dataclasses.fields(config) if LOADED else ():
+        value = getattr(config, each.name)
         if dataclasses.is_dataclass(value):
             yield from plugins_of(value)
-        elif field.name in FIELDS:
+        elif each.name in FIELDS:
             for word in value if isinstance(value, tuple) else (value,):
-                yield from _records(FIELDS[field.name], word)
+                yield from _records(FIELDS[each.name], word)
 
 
 def _records(registry: Registry[Any], word: str) -> Iterator[str]:
@@ -193,44 +192,44 @@ def _in_json(fields: dict[str, Any]) -> dict[str, Any]:
 def fields_of(config: Any) -> dict[str, Any]:
     """The fields of a config as plain nested dictionaries, tuples as lists."""
     return {
-        field.name: fields_of(value)
+        each.name: fields_of(value)
         if dataclasses.is_dataclass(value)
         else list(value)
         if isinstance(value, tuple)
         else value
-        for field in dataclasses.fields(config)
-        for value in [getattr(config, field.name)]
+        for each in dataclasses.fields(config)
+        for value in [getattr(config, each.name)]
     }
 
 
 def made_of(values: Mapping[str, Any], kind: type[Any]) -> Any:
     """A config of a kind from what `fields_of` gave. Missing fields take their defaults; unknown ones are an error."""
     require(isinstance(values, Mapping), f"a config must be an object, not {type(values).__name__}")
-    known = {field.name: field for field in dataclasses.fields(kind)}
+    known = {each.name: each for each in dataclasses.fields(kind)}
     require(set(values) <= set(known), f"unknown config fields: {', '.join(sorted(set(values) - set(known)))}")
     return kind(**{name: _value(known[name], value) for name, value in values.items()})
 
 
-def _value(field: dataclasses.Field[Any], value: Any) -> Any:
+def _value(each: dataclasses.Field[Any], value: Any) -> Any:
     """One field's value with the type of its default; JSON has neither tuples nor, at times, floats."""
-    default = field.default
+    default = each.default
     if dataclasses.is_dataclass(default):
         return made_of(value, type(default))
     if isinstance(default, tuple):
-        if field.type == "tuple[float, ...]":
-            return _numbers(field.name, value)
+        if each.type == "tuple[float, ...]":
+            return _numbers(each.name, value)
         require(
             isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value),
-            f"{field.name} is {value!r}; it must be a list of words",
+            f"{each.name} is {value!r}; it must be a list of words",
         )
         return tuple(value)
     if default == math.inf:
-        return _count(field.name, value)
+        return _count(each.name, value)
     if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
-        require(abs(value) < sys.float_info.max, f"{field.name} is too large a number")
+        require(abs(value) < sys.float_info.max, f"{each.name} is too large a number")
         return float(value)
     value = whole_value(value) if isinstance(default, int) and not isinstance(default, bool) else value
-    require(type(value) is type(default), f"{field.name} is {value!r}; it must be of type {type(default).__name__}")
+    require(type(value) is type(default), f"{each.name} is {value!r}; it must be of type {type(default).__name__}")
     return value
 
 

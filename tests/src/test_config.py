@@ -17,7 +17,7 @@ from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.sine.config import SineConfig
 from icl_lab.lab.configs.registry import from_dict
 from icl_lab.lab.configs.run import RunConfig, made_of, to_dict
-from icl_lab.src import checks, config, registries, registry
+from icl_lab.src import checks, config, fields, registries, registry
 from icl_lab.src.checks import ConfigError
 from icl_lab.src.config import (
     ContextConfig,
@@ -322,13 +322,13 @@ def test_configs_need_the_standard_library_alone():
     """So that flags are checked before JAX is imported."""
     nodes = [
         node
-        for part in (config, checks, registries, registry)
+        for part in (config, checks, fields, registries, registry)
         for node in ast.walk(ast.parse(Path(part.__file__).read_text()))
     ]
     names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
     names += [node.module for node in nodes if isinstance(node, ast.ImportFrom)]
     assert "dataclasses" in names
-    own = {"src.checks", "src.registries", "src.registry"}
+    own = {f"icl_lab.src.{name}" for name in ("checks", "fields", "registries", "registry")}
     assert {name.split(".")[0] for name in names if name not in own} <= sys.stdlib_module_names
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from icl_lab.lab.configs.family import Family, Flag, Meaning, Preset, layers_seconds
+from icl_lab.lab.configs.family import Family, Flag, Preset, layers_seconds
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.src.batch import context_shapes
 from icl_lab.src.checks import in_range, sizes
@@ -68,6 +68,5 @@ FAMILY = Family(
     models=MODELS,
     flags=(SCALE,),
     axes=(Flag("dim", "data.dim", int, "input dimension"), SCALE),
-    meanings={"data.num_pairs": Meaning("labelled inputs of a context")},
     batched={"data.weight_scale": 1.0},
 )
