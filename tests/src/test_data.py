@@ -40,7 +40,7 @@ def sigmas(values, mean):
         DataConfig(dim=3, num_pairs=4, input_distribution="gaussian", input_range=2.0),
     ],
 )
-def test_laws_of_inputs_and_teachers(law):
+def test_distributions_of_inputs_and_teachers(law):
     batch = draw(1, law)
     half = law.input_range / 2
     uniform = law.input_distribution == "uniform"

@@ -61,7 +61,7 @@ def test_a_task_is_a_sine():
     np.testing.assert_allclose(batch.y_query, amplitude * np.sin(x_query + phase), atol=1e-6)
 
 
-def test_the_laws_are_uniform_and_independent():
+def test_the_distributions_are_uniform_and_independent():
     """Means and variances of U(a, b) are (a + b)/2 and (b - a)^2/12; here within 4 standard errors."""
     batch = sample_sines(key(2), DATA, 20_000)
     bounds = {"amplitude": (0.1, 0.5), "phase": (0, np.pi), "x": (-5, 5), "query": (-5, 5)}
