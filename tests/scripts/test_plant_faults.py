@@ -10,7 +10,7 @@ from icl_lab.scripts.plant_faults import SELECTION, Fault, main, planted, read_f
 from icl_lab.src.checks import ConfigError
 from tests.doors import ROOT, Refused, snapshot
 
-FLOORS = {"src", "configs", "store", "baselines", "curricula", "families", "analysis", "runners", "sweeps"}
+FLOORS = {"src", "lab", "store", "baselines", "families", "analysis", "runners", "sweeps"}
 FAULTS = read_faults()
 
 
