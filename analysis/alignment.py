@@ -41,13 +41,9 @@ def alignment(loaded: ComparedRun) -> dict[str, Any]:
     }
 
 
-def write(loaded: ComparedRun) -> dict[str, Any]:
-    """Writes alignment.json, and the curve over training from the metrics that the run logged."""
-    return write_values(loaded, alignment(loaded))
-
-
-def write_values(loaded: ComparedRun, values: dict[str, Any]) -> dict[str, Any]:
-    """`write` of what `alignment` gave."""
+def write(loaded: ComparedRun, values: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Writes what `alignment` gives, or gave, and the curve over training from the metrics that the run logged."""
+    values = alignment(loaded) if values is None else values
     logged = {"tf_loss": "eval_loss", **{name: f"eval_{name}" for name in LOGGED}}
     records = (
         {"step": record["step"]} | {name: record[of] for name, of in logged.items()}
@@ -70,7 +66,7 @@ def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     values = alignment(loaded)
     if flags.eta is not None:
         finite_results("eta", flags.eta, [values])
-    return write_values(loaded, values)
+    return write(loaded, values)
 
 
 COMMAND = Command(

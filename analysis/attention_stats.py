@@ -26,9 +26,8 @@ from jax import Array
 from jax.tree_util import Partial
 
 from icl_lab.analysis.command import Command
-from icl_lab.analysis.detectors import detectors
 from icl_lab.analysis.loaded_run import ComparedRun, load_compared
-from icl_lab.analysis.separation import separation
+from icl_lab.analysis.separation import detectors, separation
 from icl_lab.families.regression.task import clean_twin, evaluation_context
 from icl_lab.plots.dots import draw_attention_stats
 from icl_lab.src.batch import Batch

@@ -31,7 +31,7 @@ from icl_lab.src.losses import half_mse
 from icl_lab.src.model import Model, Params
 from icl_lab.src.prng import key as make_key
 from icl_lab.src.sine import sines
-from icl_lab.src.statistics import mean_and_error, ratio_and_error
+from icl_lab.src.statistics import mean_and_error, ratio_and_error, with_error
 from icl_lab.store import layout
 from icl_lab.store.atomic import write_csv, write_json
 from icl_lab.store.lock import locked
@@ -113,9 +113,9 @@ def compare(tf: LoadedRun, control: LoadedRun) -> dict[str, Any]:
     errors = half_squared_errors({"tf": tf.predict, "control": control.predict}, batch)
     result: dict[str, Any] = {"tasks": tf.config.test_tasks}
     for name, values in errors.items():
-        result[f"{name}_loss"], result[f"{name}_loss_se"] = mean_and_error(values)
-    result["loss_ratio"], result["loss_ratio_se"] = ratio_and_error(errors["tf"], errors["control"])
-    result["loss_difference"], result["loss_difference_se"] = mean_and_error(errors["tf"] - errors["control"])
+        result |= with_error(f"{name}_loss", mean_and_error(values))
+    result |= with_error("loss_ratio", ratio_and_error(errors["tf"], errors["control"]))
+    result |= with_error("loss_difference", mean_and_error(errors["tf"] - errors["control"]))
     alike = _alike(tf.model, control.model, tf.params, control.params, batch)
     return result | {name: float(alike[name]) for name in ("preds_diff", "l2_pred_diff", "model_diff", "model_cos")}
 

@@ -26,7 +26,7 @@ from icl_lab.families.languages.pools import Pool, distinct_strings, pools_of
 from icl_lab.families.languages.task import TaskSet, half_mean_square, make_test_sets, rights
 from icl_lab.src.batch import Batch
 from icl_lab.src.model import Model
-from icl_lab.src.statistics import mean_and_error, not_defined, ratio_and_error
+from icl_lab.src.statistics import mean_and_error, not_defined, ratio_and_error, with_error
 from icl_lab.store import layout
 from icl_lab.store.atomic import write_csv, write_npz
 
@@ -95,10 +95,10 @@ def on_tasks(tasks: TaskSet, responses: Mapping[str, Response], others: Mapping[
         if (reason := why_missing(predicted)) is not None:
             values |= not_defined(loss, reason) | not_defined(accuracy, reason)
             continue
-        values |= _named(loss, mean_and_error(errors[name]))
-        values |= _named(accuracy, mean_and_error(rights(predicted, labels)))
+        values |= with_error(loss, mean_and_error(errors[name]))
+        values |= with_error(accuracy, mean_and_error(rights(predicted, labels)))
     for name in RATIOS:
-        values |= _named(f"{name}_ratio", ratio_and_error(errors[MODEL], errors[name]))
+        values |= with_error(f"{name}_ratio", ratio_and_error(errors[MODEL], errors[name]))
     losses = {name: float(errors[name].mean()) for name in (MODEL, "gd", "optimum")}
     values["way_to_optimum"] = (losses["gd"] - losses[MODEL]) / (losses["gd"] - losses["optimum"])
     model_response = responses[MODEL]
@@ -118,7 +118,7 @@ def of_context(predict: Partial, tasks: TaskSet, predictions: np.ndarray) -> dic
         "context_free": float(np.sqrt(free)),
         "contextual": float(np.sqrt(max(float(np.mean(predictions**2)) - free, 0.0))),
         "shuffled_loss": half_mean_square(shuffled - labels),
-        **_named("shuffled_accuracy", mean_and_error(rights(shuffled, labels))),
+        **with_error("shuffled_accuracy", mean_and_error(rights(shuffled, labels))),
     }
 
 
@@ -155,10 +155,6 @@ def _cosine(one: np.ndarray, other: np.ndarray) -> float | None:
         return None
     norms = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
     return float(np.mean(np.sum(one * other, axis=1) / np.maximum(norms, 1e-8)))
-
-
-def _named(name: str, value_and_error: tuple[float, float]) -> dict[str, float]:
-    return dict(zip((name, f"{name}_se"), value_and_error, strict=True))
 
 
 # --- weights of one linear layer ---

@@ -63,11 +63,7 @@ def ood_curve(loaded: ComparedRun, alphas: list[float], keep_labels: bool = Fals
 
 def write(loaded: ComparedRun, alphas: list[float], keep_labels: bool = False) -> list[dict[str, Any]]:
     """Writes ood.csv."""
-    return write_rows(loaded, ood_curve(loaded, alphas, keep_labels))
-
-
-def write_rows(loaded: ComparedRun, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """`write` of what `ood_curve` gave."""
+    rows = ood_curve(loaded, alphas, keep_labels)
     write_csv(loaded.run / layout.OOD, rows)
     return rows
 
@@ -85,7 +81,8 @@ def measure(run: Path, flags: argparse.Namespace) -> list[dict[str, Any]]:
     rows = ood_curve(loaded, flags.alphas, flags.keep_labels)
     for alpha, row in zip(flags.alphas, rows, strict=True):
         finite_results("alphas", alpha, [row])
-    return write_rows(loaded, rows)
+    write_csv(run / layout.OOD, rows)
+    return rows
 
 
 COMMAND = Command("ood_eval", "Evaluates a run on inputs of other scales.", measure, add_flags)

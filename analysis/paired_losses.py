@@ -23,7 +23,7 @@ from icl_lab.src.batch import Batch
 from icl_lab.src.checks import ConfigError, same_shape
 from icl_lab.src.data_config import DataConfig
 from icl_lab.src.registries import ALWAYS
-from icl_lab.src.statistics import mean_and_error, not_defined, ratio_and_error
+from icl_lab.src.statistics import mean_and_error, not_defined, ratio_and_error, with_error
 
 MOST_RATES, LARGEST_DIM = 3, 20  # steps with rates of their own, and dimensions, up to which GD++ is fitted in seconds
 
@@ -86,7 +86,7 @@ def measure_test_set(loaded: ComparedRun) -> dict[str, Any]:
     errors_of = half_squared_errors(predictors, batch)
     ratio, ratio_error = ratio_and_error(errors_of["tf"], errors_of["gd"])
     result: dict[str, Any] = {"tasks": config.test_tasks, "loss_ratio": ratio, "loss_ratio_se": ratio_error}
-    losses = {name: _named(f"{name}_loss", mean_and_error(errors)) for name, errors in errors_of.items()}
+    losses = {name: with_error(f"{name}_loss", mean_and_error(errors)) for name, errors in errors_of.items()}
     ratios, plus_plus = _ratio_to_gd_plus_plus(loaded, batch, errors_of["tf"])
     result |= ratios | losses["tf"] | losses["gd"] | plus_plus
     for numbers in losses.values():
@@ -111,7 +111,7 @@ def _ratio_to_gd_plus_plus(loaded: ComparedRun, batch: Batch, tf: np.ndarray) ->
     if plus_plus is None:
         return {}, {}
     errors = half_squared_errors({"gd_plus_plus": plus_plus}, batch)["gd_plus_plus"]
-    return _named(ratio, ratio_and_error(tf, errors)), _named(loss, mean_and_error(errors))
+    return with_error(ratio, ratio_and_error(tf, errors)), with_error(loss, mean_and_error(errors))
 
 
 def _ratio_to_named(loaded: ComparedRun, name: str, batch: Batch, tf: np.ndarray) -> dict[str, Any]:
@@ -122,11 +122,7 @@ def _ratio_to_named(loaded: ComparedRun, name: str, batch: Batch, tf: np.ndarray
         errors = half_squared_errors({name: predict}, batch)[name]
     except ConfigError as reason:
         return not_defined(ratio, reason) | not_defined(loss, reason)
-    return _named(ratio, ratio_and_error(tf, errors)) | _named(loss, mean_and_error(errors))
-
-
-def _named(name: str, value_and_error: tuple[float, float]) -> dict[str, Any]:
-    return dict(zip((name, f"{name}_se"), value_and_error, strict=True))
+    return with_error(ratio, ratio_and_error(tf, errors)) | with_error(loss, mean_and_error(errors))
 
 
 def averaged_loss(batch: Batch, data: DataConfig, step_size: float | Array) -> dict[str, Any]:
@@ -136,4 +132,4 @@ def averaged_loss(batch: Batch, data: DataConfig, step_size: float | Array) -> d
         losses = np.asarray(_context_losses(batch, data, step_size), np.float64)
     except ConfigError as reason:
         return not_defined(name, reason)
-    return _named(name, mean_and_error(losses))
+    return with_error(name, mean_and_error(losses))

@@ -17,7 +17,7 @@ from icl_lab.analysis.command import Command
 from icl_lab.analysis.loaded_run import LoadedRun, load_run
 from icl_lab.analysis.transience import verdict
 from icl_lab.families.diversity.task import distance, make_eval_set, make_test_sequences, predictions_of
-from icl_lab.src.statistics import mean_and_error, not_defined
+from icl_lab.src.statistics import mean_and_error, not_defined, with_error
 
 RIDGE_DELTA = 0.06  # of a model of infinitely many tasks: at most so far from ridge, it is ridge
 NOTHING = "nothing to compare with"  # the verdict without ridge, or where dMMSE does not differ from it
@@ -35,10 +35,10 @@ def measure_test_set(loaded: LoadedRun) -> dict[str, Any]:
         tf = predictions_of(loaded.model, loaded.params, batch)
         for name, values in {"tf": tf, **eval_set.references, "zero": np.zeros_like(tf)}.items():
             errors = np.mean((values - eval_set.targets) ** 2, axis=1) / dim
-            metrics[f"{prefix}_{name}_loss"], metrics[f"{prefix}_{name}_loss_se"] = mean_and_error(errors)
+            metrics |= with_error(f"{prefix}_{name}_loss", mean_and_error(errors))
             if name in eval_set.references:
                 apart = np.mean((tf - values) ** 2, axis=1) / dim
-                metrics[f"{prefix}_delta_{name}"], metrics[f"{prefix}_delta_{name}_se"] = mean_and_error(apart)
+                metrics |= with_error(f"{prefix}_delta_{name}", mean_and_error(apart))
         if {"ridge", "dmmse"} <= set(eval_set.references):
             metrics[f"{prefix}_apart"] = distance(eval_set.references["ridge"], eval_set.references["dmmse"], dim)
         for name, reason in eval_set.undefined.items():

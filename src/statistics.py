@@ -31,6 +31,11 @@ def ratio_and_error(numerator: np.ndarray, denominator: np.ndarray) -> tuple[flo
     return float(ratio), float(residual.std(ddof=1) / math.sqrt(residual.size) / denominator.mean())
 
 
+def with_error(name: str, value_and_error: tuple[float, float]) -> dict[str, Any]:
+    """A number of the summary with its standard error, NAME and NAME_se."""
+    return dict(zip((name, f"{name}_se"), value_and_error, strict=True))
+
+
 def not_defined(name: str, reason: ConfigError | str) -> dict[str, Any]:
     """A number of the summary that is not defined: null, with its standard error and the reason."""
     return {name: None, f"{name}_se": None, f"{name}_reason": str(reason)}

@@ -133,7 +133,7 @@ def written_curve(run: Path, count: int, loaded: ComparedRun) -> list[str]:
     fields = ", ".join(f'"{name}": 0.5' for name in ("train_loss", "eval_loss", *(f"eval_{name}" for name in LOGGED)))
     with open(run / layout.METRICS, "w") as file:
         file.writelines(f'{{"step": {step}, {fields}, "more": "{"x" * 200}"}}\n' for step in range(count))
-    alignment.write_values(loaded, {})
+    alignment.write(loaded, {})
     return (run / layout.ALIGNMENT_CURVE).read_text().splitlines()
 
 

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from icl_lab.analysis import detectors as detectors_of
-from icl_lab.analysis.detectors import detectors
-from icl_lab.analysis.separation import matched_auroc, separation
+from icl_lab.analysis import separation as detectors_of
+from icl_lab.analysis.separation import detectors, matched_auroc, separation
 from icl_lab.baselines.gradient_descent import minus_gd_error
 from icl_lab.baselines.mask_bayes import clean_posterior
 from icl_lab.families.regression.config import RegressionConfig
