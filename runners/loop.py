@@ -26,19 +26,11 @@ from icl_lab.runners.finish import DEFAULT_OUTPUTS, OutputOptions, add_asked, ch
 from icl_lab.runners.llc import Watch
 from icl_lab.runners.pack import GROWTH, Pack
 from icl_lab.runners.progress import NULL_LOGGER, Logger
-from icl_lab.runners.resume import (
-    DEFAULT_PERSISTENCE,
-    Persistence,
-    begin,
-    by_checkpoint,
-    cut_files,
-    locked_runs,
-    note_damaged,
-    note_elsewhere,
-)
+from icl_lab.runners.resume import DEFAULT_PERSISTENCE, Persistence, begin, by_checkpoint, cut_files, locked_runs
 from icl_lab.runners.static_shape import Run, static_shape, training_part
 from icl_lab.src.precision import use_highest_precision
 from icl_lab.src.train import NEVER
+from icl_lab.src.words import printable
 from icl_lab.store import checkpoint, provenance, rundir, snapshots
 from icl_lab.store.metrics import append_metrics, last_metrics
 from icl_lab.store.rundir import now
@@ -166,16 +158,24 @@ def _align_files(pack: Pack, watch: Watch) -> None:
 
 
 def _note_conditions(pack: Pack, logger: Logger) -> None:
-    """Notes in meta.json under which conditions each run goes on, and logs what has changed."""
+    """Notes in meta.json what has changed since each run began, and its damaged checkpoints; logs what is new."""
     current = provenance.current_conditions(pack.width, device_text())
     changes: dict[int, list[provenance.Change]] = {}  # by training, whose state is that of its first run
     for place, (directory, _) in zip(pack.places, pack.runs, strict=True):
+        history = provenance.history(directory, pack.step, current) if pack.step > 0 else []
         past = changes.setdefault(place, [])
-        facts, lines = note_elsewhere(directory, pack.step, current, past)
-        damaged, more = note_damaged(directory, pack.step, pack.damaged)
-        rundir.update_meta(directory, compile_seconds=pack.compile_seconds, **facts, **damaged)
-        for line in (*more, *lines):
-            logger.line(line)
+        past += [change for change in history if change not in past]
+        bitwise = provenance.verdict(past)
+        damaged = [path for path in pack.damaged if path.is_relative_to(directory)]
+        names = rundir.read_meta(directory).get("damaged_checkpoints", [])
+        names += [path.relative_to(directory).as_posix() for path in damaged]
+        facts = {"bitwise": bitwise, "resumed_elsewhere": past, **({"damaged_checkpoints": names} if names else {})}
+        rundir.update_meta(directory, compile_seconds=pack.compile_seconds, **facts)
+        for path in damaged:
+            logger.line(f"{printable(path)}: a damaged checkpoint, set aside; the run goes on from step {pack.step}")
+        if new := [change for change in past if change["step"] == pack.step]:
+            what = "not bitwise" if bitwise is False else "not known to be bitwise"
+            logger.line(f"{printable(directory)} is resumed elsewhere and {what}: {provenance.describe(new)}")
 
 
 # --- training ---

@@ -192,28 +192,3 @@ def cut_files(directory: Path, step: int, record_steps: Sequence[int]) -> None:
     """Removes checkpoints, then records, after a step; `StoreError` if one up to it is missing."""
     checkpoint.remove_after(directory, step)
     truncate_metrics(directory, step, list(record_steps[: bisect_right(record_steps, step)]) if step > 0 else [])
-
-
-def note_elsewhere(
-    directory: Path, step: int, current: Mapping[str, Any], past: list[provenance.Change]
-) -> tuple[dict[str, Any], list[str]]:
-    """The entries of meta.json on how a run's conditions have changed since it began, and a line on the new changes.
-
-    `past` has the changes of runs of the same training, and gets this one's.
-    """
-    history = provenance.history(directory, step, current) if step > 0 else []
-    past += [change for change in history if change not in past]
-    facts = {"bitwise": provenance.verdict(past), "resumed_elsewhere": list(past)}
-    new = [change for change in past if change["step"] == step]
-    what = "not bitwise" if provenance.verdict(past) is False else "not known to be bitwise"
-    lines = [f"{printable(directory)} is resumed elsewhere and {what}: {provenance.describe(new)}"] if new else []
-    return facts, lines
-
-
-def note_damaged(directory: Path, step: int, damaged: Sequence[Path]) -> tuple[dict[str, list[str]], list[str]]:
-    """The entry of meta.json on all damaged checkpoints that a run has had, and lines on those set aside now."""
-    these = [path for path in damaged if path.is_relative_to(directory)]
-    lines = [f"{printable(path)}: a damaged checkpoint, set aside; the run goes on from step {step}" for path in these]
-    earlier = rundir.read_meta(directory).get("damaged_checkpoints", [])
-    names = [*earlier, *(path.relative_to(directory).as_posix() for path in these)]
-    return {"damaged_checkpoints": names} if names else {}, lines

@@ -28,7 +28,7 @@ sys.path.insert(0, ".")
 from icl_lab.runners.loop import Run
 from icl_lab.runners.pack import Pack
 from icl_lab.src.precision import use_highest_precision
-from tests.families.test_experiment import config_of
+from tests.families.test_task import config_of
 
 family, devices, out = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
 assert len(jax.devices()) == devices
