@@ -20,7 +20,7 @@ from icl_lab.analysis.loaded_run import LoadedRun
 from icl_lab.analysis.weights import construction, products, rescale
 from icl_lab.baselines.iterations import why_missing
 from icl_lab.families.languages.baselines import FittedBaselines, fitted_baselines, of_strings
-from icl_lab.families.languages.coded import Coded, frequencies
+from icl_lab.families.languages.codes import Coded, frequencies
 from icl_lab.families.languages.config import LanguagesConfig
 from icl_lab.families.languages.pools import Pool, distinct_strings, pools_of
 from icl_lab.families.languages.task import TaskSet, half_mean_square, make_test_sets, rights

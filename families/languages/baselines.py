@@ -23,14 +23,13 @@ from icl_lab.baselines.gd_plus_plus import LARGEST, is_minimum
 from icl_lab.baselines.gradient_descent import search_step_size
 from icl_lab.baselines.iterations import least_between
 from icl_lab.baselines.linear_mmse import dual_ridge
-from icl_lab.families.languages.coded import frequencies
-from icl_lab.families.languages.codes import fit
+from icl_lab.families.languages.codes import fit, frequencies
 from icl_lab.families.languages.config import LanguagesConfig
+from icl_lab.families.languages.contexts import Drawn, coded, draw
 from icl_lab.families.languages.data import CodeConfig, LanguageData
 from icl_lab.families.languages.named import Language, members
 from icl_lab.families.languages.outputs import IN_WORDS
 from icl_lab.families.languages.pools import Pool, pools_of
-from icl_lab.families.languages.tasks import Drawn, coded, draw
 from icl_lab.lab.configs.identity import array_hash
 from icl_lab.src.batch import Batch
 from icl_lab.src.prng import Purpose

@@ -113,7 +113,7 @@ class LanguagesConfig(RunConfig):
         draws = {name: pool[name] for name in ("positives", "negatives")}
         if self.code.kind == "autoencoder":  # its codes come with the run that is required
             return draws
-        from icl_lab.families.languages.coded import coded_pools
+        from icl_lab.families.languages.codes import coded_pools
 
         return draws | {"codes": coded_pools(self.data, self.code).train}
 

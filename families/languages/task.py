@@ -16,10 +16,10 @@ from jax.tree_util import Partial
 from icl_lab.baselines.comparison import cosine, sensitivity
 from icl_lab.families.autoencoder import task as autoencoder
 from icl_lab.families.languages.baselines import FittedBaselines, fitted_baselines
-from icl_lab.families.languages.coded import Coded, code_with, coded_pools
+from icl_lab.families.languages.codes import Coded, code_with, coded_pools
 from icl_lab.families.languages.config import LanguagesConfig, LanguagesModel
+from icl_lab.families.languages.contexts import Drawn, coded, draw, drawn_from
 from icl_lab.families.languages.pools import Pool, pools_of
-from icl_lab.families.languages.tasks import Drawn, coded, draw, drawn_from
 from icl_lab.families.task import NO_ARRAYS, TaskSpec, task_key
 from icl_lab.src import layerwise
 from icl_lab.src.attn import Hook

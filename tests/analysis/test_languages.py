@@ -22,12 +22,12 @@ from icl_lab.analysis.languages import (
 )
 from icl_lab.baselines.construction import gd_params
 from icl_lab.families.languages.baselines import FittedBaselines
-from icl_lab.families.languages.coded import coded_pools
+from icl_lab.families.languages.codes import coded_pools
 from icl_lab.families.languages.config import LanguagesConfig
+from icl_lab.families.languages.contexts import Drawn
 from icl_lab.families.languages.outputs import summary_lines
 from icl_lab.families.languages.pools import pools_of
 from icl_lab.families.languages.task import TaskSet, make_model
-from icl_lab.families.languages.tasks import Drawn
 from icl_lab.families.summary import shown
 from icl_lab.lab.configs.presets import preset, resolve, set_values
 from icl_lab.src.batch import Batch

@@ -18,7 +18,7 @@ from icl_lab.baselines.registry import function, score_of_pairs
 from icl_lab.families.diversity.config import DiversityConfig
 from icl_lab.families.diversity.task import pool_sequences
 from icl_lab.families.languages import baselines as of_languages
-from icl_lab.families.languages.coded import coded_pools
+from icl_lab.families.languages.codes import coded_pools
 from icl_lab.families.languages.data import CodeConfig, LanguageData
 from icl_lab.families.regression.baselines import made
 from icl_lab.families.regression.config import RegressionConfig

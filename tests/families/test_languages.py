@@ -15,8 +15,9 @@ from icl_lab.families.autoencoder import task as autoencoder
 from icl_lab.families.autoencoder.config import autoencoder_of
 from icl_lab.families.languages.automata import accepts
 from icl_lab.families.languages.baselines import fitted_baselines
-from icl_lab.families.languages.coded import coded_pools
+from icl_lab.families.languages.codes import coded_pools
 from icl_lab.families.languages.config import LanguagesConfig
+from icl_lab.families.languages.contexts import coded, draw
 from icl_lab.families.languages.data import CodeConfig
 from icl_lab.families.languages.pools import pools_of
 from icl_lab.families.languages.task import (
@@ -29,7 +30,6 @@ from icl_lab.families.languages.task import (
     make_model,
     make_test_sets,
 )
-from icl_lab.families.languages.tasks import coded, draw
 from icl_lab.families.task import shared_of
 from icl_lab.lab.configs.identity import config_id, with_dependencies
 from icl_lab.lab.configs.presets import preset, resolve, set_values
@@ -64,7 +64,7 @@ def test_a_run_is_the_same_on_a_processor_that_rounds_its_codes_otherwise(monkey
     config = config_of()
     made = coded_pools(config.data, config.code)
     rounded = made._replace(train=np.nextafter(made.train, np.float32(np.inf)))
-    monkeypatch.setattr("icl_lab.families.languages.coded.coded_pools", lambda data, code: rounded)
+    monkeypatch.setattr("icl_lab.families.languages.codes.coded_pools", lambda data, code: rounded)
     assert config_id(with_dependencies(config)) == config_id(config)
     np.testing.assert_array_equal(shared_of(config)["codes"], rounded.train)
     longer = config_of(max_length=11)

@@ -29,6 +29,7 @@ OF_ONE = {
     "runners/run_*.py": "a command of one family, which the contract names",
     "runners/analyses.py": "the analyses of all families, some of which have a family's name",
     "lab/configs/registry.py": "the registry",
+    "analysis/loaded_run.py": "runs of regression are loaded with their gradient descent",
     "plots/sweep_*.py": "figures of the tables of eval_order and eval_noise",
     "plots/dots.py": "attention to clean and to noisy pairs",
     "plots/compare_depth.py": "the depth curve",
@@ -51,18 +52,14 @@ OTHERWISE = {
         for model in ("lsa1", "lsa1_pe", "twolayer")
     },
     ("plots/style.py", "axes"): "of a figure",
-    ("sweeps/flags.py", "axes"): "of a grid",
     ("sweeps/grid.py", "axes"): "of a grid",
     ("benchmarks/compiling.py", "train"): "a method",
     ("benchmarks/growth.py", "base"): "of a logarithm",
     ("benchmarks/measurements.py", "train"): "a method",
-    (
-        "benchmarks/measurements.py",
-        "families.languages.config",
-    ): "operations of regression and decoders alone are counted",
     ("plots/attention_quick.py", "kind"): "of attention",
     ("plots/curves.py", "kind"): "of a NumPy type",
     ("plots/trajectories.py", "kind"): "of a point",
+    ("store/provenance.py", "baselines"): "a folder",
     ("store/readers.py", "kind"): "of a NumPy type",
     ("store/atomic.py", "kind"): "of a NumPy type",
 }

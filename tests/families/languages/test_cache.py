@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from icl_lab.families.languages import cache, coded, pools
+from icl_lab.families.languages import cache, codes, pools
 from icl_lab.families.languages.cache import Arrays
-from icl_lab.families.languages.coded import coded_pools
+from icl_lab.families.languages.codes import coded_pools
 from icl_lab.families.languages.data import CodeConfig, LanguageData
 from icl_lab.families.languages.pools import pools_of
 from icl_lab.lab import caches
@@ -171,8 +171,8 @@ def test_arrays_that_are_not_of_a_config_are_refused(what: str) -> None:
         made, read = pools._written(pools._made(DATA)), pools._read
         again = lambda arrays: pools._written(read(DATA, arrays))  # noqa: E731
     else:
-        made = coded._made(DATA, CODE)._asdict()
-        again = lambda arrays: coded._read(DATA, arrays)._asdict()  # noqa: E731
+        made = codes._made(DATA, CODE)._asdict()
+        again = lambda arrays: codes._read(DATA, arrays)._asdict()  # noqa: E731
     assert {name: array.shape for name, array in again(made).items()} == {name: a.shape for name, a in made.items()}
     for arrays in changes_of(made):
         try:
@@ -187,7 +187,7 @@ def test_what_is_kept_is_read_again(folder: Path, monkeypatch: pytest.MonkeyPatc
     pools_of.cache_clear()
     coded_pools.__wrapped__(DATA, CODE)
     assert len([*folder.iterdir()]) == 2
-    for module in (pools, coded):
+    for module in (pools, codes):
         monkeypatch.setattr(module, "_made", None)  # it would be called
     pools_of.__wrapped__(DATA)
     coded_pools.__wrapped__(DATA, CODE)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from icl_lab.families.languages import codes
-from icl_lab.families.languages.coded import coded_pools, frequencies
+from icl_lab.families.languages.codes import coded_pools, frequencies
 from icl_lab.families.languages.data import CodeConfig, LanguageData
 from icl_lab.families.languages.expressions import of_expression
 from icl_lab.families.languages.pools import Pool, pools_of

@@ -2,7 +2,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from icl_lab.families.languages.tasks import Drawn, coded, draw, drawn_from
+from icl_lab.families.languages.contexts import Drawn, coded, draw, drawn_from
 
 TASKS, PAIRS, SHARE = 6000, 4, 0.3
 POSITIVES, NEGATIVES = jnp.arange(15).reshape(3, 5), jnp.arange(15, 30).reshape(3, 5)
