@@ -86,7 +86,7 @@ bench: $(STAMP) ## measures what things cost, compared with a plain loop (three 
 	$(PY) -m benchmarks.bench $(ARGS)
 	$(PY) -m benchmarks.report
 
-gpu-check: $(STAMP) ## on a GPU: numerical tests, the benchmark and the ledger's claims, one JSON to send back (ARGS=--quick: two minutes)
+gpu-check: $(STAMP) ## on a GPU: numerical tests, the benchmark and the studies' claims, one JSON to send back (ARGS=--quick: two minutes)
 	$(PY) -m scripts.gpu_check $(ARGS)
 
 llc-validation: $(STAMP) ## the LLC estimator where the answer is known: docs/llc/validation.md (ten minutes; ARGS=--quick: one)

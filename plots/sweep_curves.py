@@ -113,7 +113,7 @@ def draw_ood(table: pd.DataFrame) -> Drawn:
     """On inputs scaled by alpha, whose labels follow: MSE of the transformer, and over GD's under the same settings."""
     used = table[table["done"] & table[[f"ood_alpha{alpha}" for alpha in ALPHAS]].notna().any(axis=1)]
     if used.empty:
-        return sweep_panels.nothing("no cell is done", table)
+        return sweep_panels.nothing("no run is done", table)
     lines = sweep_lines.lines(used)
     figure, drawn = sweep_panels.pairs(lines, [], HEIGHT)
     looks, series = Looks(lines), []

@@ -60,7 +60,7 @@ def draw_order(table: pd.DataFrame) -> Drawn:
     ratio = (table["test_loss"] / table["test_gd_loss"]).where(table["test_gd_loss"] > 0)
     used = table[table["done"] & ratio.notna()]
     if used.empty:
-        return sweep_panels.nothing("no cell is done", table)
+        return sweep_panels.nothing("no run is done", table)
     lines = sweep_lines.lines(used, along="ordering")
     present = set(used["ordering"])
     orderings = [name for name in ordered() if name in present] + sorted(present - set(ordered()))
@@ -190,7 +190,7 @@ def draw_alignment(table: pd.DataFrame) -> Drawn:
     """How near the model is to gradient descent, in its sensitivities and in its predictions."""
     used = table[table["done"] & table[list(METRICS)].notna().all(axis=1)]
     if used.empty:
-        return sweep_panels.nothing("no cell is done", table)
+        return sweep_panels.nothing("no run is done", table)
     lines = sweep_lines.lines(used)
     models = list(dict.fromkeys(line.settings["model"] for line in lines))
     places, shown = _conditions(lines, len(METRICS), {"model"})

@@ -1,7 +1,7 @@
-"""Grouping of cells into a figure's lines: cells that agree in every setting in force, but for the one along x.
+"""Grouping of runs into a figure's lines: runs that agree in every setting in force, but for the one along x.
 
-A setting that does nothing in a cell (sigma where nothing is noisy) agrees with any. Training is as evaluated or fixed:
-a cell trained as it is evaluated belongs to the line of cells like that, and to the one of cells all trained like it.
+A setting that does nothing in a run (sigma where nothing is noisy) agrees with any. Training is as evaluated or fixed:
+a run trained as it is evaluated belongs to the line of runs like that, and to the one of runs all trained like it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 CLEAN = "clean"
 EVALUATED = "as evaluated"
 
-Options = dict[str, tuple[Any, ...]]  # of each setting the values that a cell agrees with; none: it agrees with any
+Options = dict[str, tuple[Any, ...]]  # of each setting the values that a run agrees with; none: it agrees with any
 Settings = dict[str, Any]  # of a line; None: not in force
 
 # setting -> how a legend says it
@@ -57,17 +57,17 @@ class Line(NamedTuple):
 
 
 def lines(table: pd.DataFrame, along: str | None = None) -> list[Line]:
-    """The lines of a table of finished cells; `along` is the setting on the x axis, which may differ in a line.
+    """The lines of a table of finished runs; `along` is the setting on the x axis, which may differ in a line.
 
-    Along p, a clean cell is the point p = 0 of every kind of noise. Along the ordering, cells of one line were trained
+    Along p, a clean run is the point p = 0 of every kind of noise. Along the ordering, runs of one line were trained
     in the same order, whether or not that is the one of evaluation.
     """
-    cells = [_options(row, along) for row in table.to_dict("records")]
-    return [Line(settings, table.iloc[members]) for settings, members in group(cells)]
+    runs = [_options(row, along) for row in table.to_dict("records")]
+    return [Line(settings, table.iloc[members]) for settings, members in group(runs)]
 
 
 def pooled(pool: Sequence[Line]) -> Line:
-    """Lines as one, each cell once, for what does not depend on the settings in which they differ (None)."""
+    """Lines as one, each run once, for what does not depend on the settings in which they differ (None)."""
     import pandas as pd
 
     rows = pd.concat([line.rows for line in pool])
@@ -76,12 +76,12 @@ def pooled(pool: Sequence[Line]) -> Line:
     return Line(common, rows[~rows.index.duplicated()])
 
 
-def group(cells: Sequence[Options]) -> list[tuple[Settings, list[int]]]:
-    """The largest sets of cells that agree, each with its settings; a set within another is none of its own."""
-    counts = {name: Counter(value for cell in cells for value in cell[name]) for name in (cells or [{}])[0]}
+def group(runs: Sequence[Options]) -> list[tuple[Settings, list[int]]]:
+    """The largest sets of runs that agree, each with its settings; a set within another is none of its own."""
+    counts = {name: Counter(value for run in runs for value in run[name]) for name in (runs or [{}])[0]}
     alike: dict[tuple[tuple[Any, ...], ...], list[int]] = {}
-    for number, cell in enumerate(cells):
-        alike.setdefault(tuple(cell.values()), []).append(number)
+    for number, run in enumerate(runs):
+        alike.setdefault(tuple(run.values()), []).append(number)
     members: dict[tuple[Any, ...], set[int]] = {}
     for options, numbers in alike.items():
         every = (values or tuple(counts[name]) or (None,) for name, values in zip(counts, options, strict=True))
@@ -93,13 +93,13 @@ def group(cells: Sequence[Options]) -> list[tuple[Settings, list[int]]]:
         if not any(members[key] <= members[other] for other in kept):
             kept.append(key)
     groups = [
-        (_in_force(dict(zip(counts, key, strict=True)), cells, members[key]), sorted(members[key])) for key in kept
+        (_in_force(dict(zip(counts, key, strict=True)), runs, members[key]), sorted(members[key])) for key in kept
     ]
     return sorted(groups, key=lambda line: [_rank(name, value, counts) for name, value in line[0].items()])
 
 
-def _in_force(key: Settings, cells: Sequence[Options], members: set[int]) -> Settings:
-    return {name: value if any(cells[i][name] for i in members) else None for name, value in key.items()}
+def _in_force(key: Settings, runs: Sequence[Options], members: set[int]) -> Settings:
+    return {name: value if any(runs[i][name] for i in members) else None for name, value in key.items()}
 
 
 def _rank(name: str, value: Any, counts: Mapping[str, Counter[Any]]) -> tuple[int, float]:
@@ -155,7 +155,7 @@ def _noise(row: Mapping[str, Any], where: str) -> Settings:
 
 
 def _known(value: float) -> float | None:
-    """A number of the table, or None for an empty cell, which is nan."""
+    """A number of the table, or None for an empty field, which is nan."""
     return value if value == value else None
 
 

@@ -115,18 +115,18 @@ def parts(lines: Sequence[Line], apart: Sequence[str]) -> tuple[list[str], list[
     differing = [name for name in sweep_lines.split(line_settings)[0] if name != "model"]
     names = [name for name in apart if name in differing]
     rest = [name for name in differing if name not in names]
-    while rest and max(map(len, _cells(lines, ["model", *names]).values())) > MOST:
+    while rest and max(map(len, _by_setting(lines, ["model", *names]).values())) > MOST:
         names.append(rest.pop(0))
     said, noise = sweep_lines.labels(line_settings, rest), sweep_lines.labels(line_settings, NOISE)
     label = {id(line): text or (other if rest else MODEL) for line, text, other in zip(lines, said, noise, strict=True)}
-    return names, [[(label[id(line)], line) for line in part] for part in _cells(lines, names).values()]
+    return names, [[(label[id(line)], line) for line in part] for part in _by_setting(lines, names).values()]
 
 
-def _cells(lines: Sequence[Line], names: Sequence[str]) -> dict[tuple[Any, ...], list[Line]]:
-    cells: dict[tuple[Any, ...], list[Line]] = {}
+def _by_setting(lines: Sequence[Line], names: Sequence[str]) -> dict[tuple[Any, ...], list[Line]]:
+    parts_of: dict[tuple[Any, ...], list[Line]] = {}
     for line in lines:
-        cells.setdefault(tuple(line.settings[name] for name in names), []).append(line)
-    return cells
+        parts_of.setdefault(tuple(line.settings[name] for name in names), []).append(line)
+    return parts_of
 
 
 def _models(part: Part) -> list[str]:
@@ -219,5 +219,5 @@ def nothing(why: str, table: pd.DataFrame) -> Drawn:
 
 
 def nothing_noisy(table: pd.DataFrame) -> Drawn:
-    """The same for what shows noisy cells alone."""
-    return nothing("no noisy cell is done" if table["noisy"].any() else "no noisy cells", table)
+    """The same for what shows noisy runs alone."""
+    return nothing("no noisy run is done" if table["noisy"].any() else "no noisy runs", table)

@@ -44,7 +44,7 @@ BY_CONSTRUCTION = {  # noise mode -> what is at .5 by construction
 }
 
 
-class Cell(NamedTuple):
+class Condition(NamedTuple):
     """A line, how it was tested and how it was trained; pooled over trainings, it is trained None."""
 
     line: Line
@@ -53,20 +53,20 @@ class Cell(NamedTuple):
 
 
 class Row(NamedTuple):
-    """Its name and colour, whose the numbers are, their column, and the cells of a panel that it is of."""
+    """Its name and colour, whose the numbers are, their column, and the conditions of a panel that it is of."""
 
     name: str
     colour: Any
     owner: str
     column: str
-    cells: Callable[[Sequence[Cell]], list[Cell]]
+    conditions: Callable[[Sequence[Condition]], list[Condition]]
 
-    def dots(self, panel: Sequence[Cell]) -> list[tuple[Cell, Point]]:
-        """Its cells in a panel with their points, if they have any."""
+    def dots(self, panel: Sequence[Condition]) -> list[tuple[Condition, Point]]:
+        """Its conditions in a panel with their points, if they have any."""
         return [
-            (cell, point)
-            for cell in self.cells(panel)
-            for point in points(cell.line.rows, self.owner, cell.line.rows[self.column])
+            (condition, point)
+            for condition in self.conditions(panel)
+            for point in points(condition.line.rows, self.owner, condition.line.rows[self.column])
         ]
 
 
@@ -80,7 +80,7 @@ def draw_separation(table: pd.DataFrame) -> Drawn:
     lines = sweep_lines.lines(used)
     names, parts = sweep_panels.parts(lines, ["noise_mode"])
     split = _split(lines, names, parts)
-    looks, marks = Looks(lines), Marks([cell for part in split for cell in part])
+    looks, marks = Looks(lines), Marks([condition for part in split for condition in part])
     groups = _groups(lines, looks, split)
     columns = min(COLUMNS, len(parts))
     places = _places(groups, split)
@@ -90,10 +90,10 @@ def draw_separation(table: pd.DataFrame) -> Drawn:
     for panel in axes.flat[len(parts) :]:
         panel.set_axis_off()
     series = []
-    for panel, part, cells in zip(axes.flat, parts, split, strict=False):
+    for panel, part, conditions in zip(axes.flat, parts, split, strict=False):
         title = sweep_lines.labels([part[0][1].settings], names or ["noise_mode"])[0]
         panel.set_title(textwrap.fill(style.plain(title), TITLE // columns))
-        series += list(_draw_panel(panel, cells, groups, places, marks))
+        series += list(_draw_panel(panel, conditions, groups, places, marks))
     _label(axes, places)
     marks.explain(looks)
     more = [f"AUROC within positions, of {_scores(groups)}: above .5 if clean pairs score higher", _null(lines)]
@@ -102,30 +102,33 @@ def draw_separation(table: pd.DataFrame) -> Drawn:
     return Drawn(figure, records(series))
 
 
-def _split(lines: Sequence[Line], apart: Sequence[str], parts: Sequence[Part]) -> list[list[Cell]]:
-    """The cells of each panel."""
+def _split(lines: Sequence[Line], apart: Sequence[str], parts: Sequence[Part]) -> list[list[Condition]]:
+    """The conditions of each panel."""
     line_settings = [line.settings for line in lines]
     inside = [name for name in sweep_lines.split(line_settings)[0] if name not in ("model", *apart)]
     training = [name for name in inside if name.startswith("train_") or name in OF_TRAINING]
     labels = (
         sweep_lines.labels(line_settings, names) for names in ([n for n in inside if n not in training], training)
     )
-    cells = {id(line): Cell(line, *words) for line, *words in zip(lines, *labels, strict=True)}
-    return [[cells[id(line)] for _, line in part] for part in parts]
+    conditions = {id(line): Condition(line, *words) for line, *words in zip(lines, *labels, strict=True)}
+    return [[conditions[id(line)] for _, line in part] for part in parts]
 
 
-def _pooled(panel: Sequence[Cell]) -> list[Cell]:
-    """The cells of all models and trainings as one, for each way of testing."""
-    ways = dict.fromkeys(cell.tested for cell in panel)
-    return [Cell(sweep_lines.pooled([cell.line for cell in panel if cell.tested == way]), way, None) for way in ways]
+def _pooled(panel: Sequence[Condition]) -> list[Condition]:
+    """The conditions of all models and trainings as one, for each way of testing."""
+    ways = dict.fromkeys(condition.tested for condition in panel)
+    return [
+        Condition(sweep_lines.pooled([condition.line for condition in panel if condition.tested == way]), way, None)
+        for way in ways
+    ]
 
 
-def _groups(lines: Sequence[Line], looks: Looks, split: Sequence[Sequence[Cell]]) -> list[list[Row]]:
+def _groups(lines: Sequence[Line], looks: Looks, split: Sequence[Sequence[Condition]]) -> list[list[Row]]:
     """The rows that have numbers: of detectors, of gradient descent and the models, of position alone."""
     models = list(dict.fromkeys(line.settings["model"] for line in lines))
 
-    def own(model: str) -> Callable[[Sequence[Cell]], list[Cell]]:
-        return lambda panel: [cell for cell in panel if cell.line.settings["model"] == model]
+    def own(model: str) -> Callable[[Sequence[Condition]], list[Condition]]:
+        return lambda panel: [condition for condition in panel if condition.line.settings["model"] == model]
 
     def of_models(name: str, owner: str, column: str, colour: Any = None) -> list[Row]:
         colours = {model: colour or looks.of_model(model)["color"] for model in models}
@@ -151,7 +154,7 @@ class Places(NamedTuple):
     height: float
 
 
-def _places(groups: Sequence[Sequence[Row]], split: Sequence[Sequence[Cell]]) -> Places:
+def _places(groups: Sequence[Sequence[Row]], split: Sequence[Sequence[Condition]]) -> Places:
     middles, between, end = {}, [], 0.0
     for group in groups:
         between.append(end)
@@ -168,18 +171,18 @@ def _folded(name: str) -> str:
 
 
 def _draw_panel(
-    panel: Axes, cells: Sequence[Cell], groups: Sequence[Sequence[Row]], places: Places, marks: Marks
+    panel: Axes, conditions: Sequence[Condition], groups: Sequence[Sequence[Row]], places: Places, marks: Marks
 ) -> Iterator[Series]:
     panel.axvline(0.5, color=style.GREY, linewidth=0.7, zorder=1)
     for place in places.between:
         panel.axhline(place, color=style.GREY, linewidth=0.5, zorder=1)
     for row in (row for group in groups for row in group):
-        dots = row.dots(cells)
-        for number, (cell, point) in enumerate(dots):
+        dots = row.dots(conditions)
+        for number, (condition, point) in enumerate(dots):
             at = places.middles[row.name] + DOT * (number - (len(dots) - 1) / 2)
-            look = {"color": row.colour} | marks.look(cell)
+            look = {"color": row.colour} | marks.look(condition)
             sweep_panels.error_bars(panel, [at], [point], across=True, within=POSSIBLE[AUROC], **look)
-            yield Series(row.owner, AUROC, cell.line.settings, [point])
+            yield Series(row.owner, AUROC, condition.line.settings, [point])
 
 
 def _label(axes: np.ndarray, places: Places) -> None:
@@ -215,16 +218,16 @@ def _null(lines: Sequence[Line]) -> str:
 class Marks:
     """A marker for each way of testing, a filling for each way of training; what is of all trainings is full."""
 
-    def __init__(self, cells: Sequence[Cell]) -> None:
-        tested = dict.fromkeys(cell.tested for cell in cells)
-        trained = dict.fromkeys(cell.trained for cell in cells)
+    def __init__(self, conditions: Sequence[Condition]) -> None:
+        tested = dict.fromkeys(condition.tested for condition in conditions)
+        trained = dict.fromkeys(condition.trained for condition in conditions)
         self._markers = {way: MARKERS[number % len(MARKERS)] for number, way in enumerate(tested)}
         self._fills = {way: FILLS[number % len(FILLS)] for number, way in enumerate(trained)}
 
-    def look(self, cell: Cell) -> dict[str, Any]:
+    def look(self, condition: Condition) -> dict[str, Any]:
         """How its dot looks, but for the colour."""
-        fill = {} if cell.trained is None else self._fills[cell.trained]
-        return {"marker": self._markers[cell.tested], "linestyle": "", "markersize": 3} | fill
+        fill = {} if condition.trained is None else self._fills[condition.trained]
+        return {"marker": self._markers[condition.tested], "linestyle": "", "markersize": 3} | fill
 
     def explain(self, looks: Looks) -> None:
         """Puts markers and fillings into the legend, where there are several."""

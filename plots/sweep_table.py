@@ -1,4 +1,4 @@
-"""A sweep's table, one row for each planned cell, checked before anything is drawn; means over seeds with intervals."""
+"""A sweep's table, one row for each planned run, checked before anything is drawn; means over seeds with intervals."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ TASKS = {
     **{"test_loss": "test_tasks", "ood": "test_tasks"},
     **{"auroc": "eval_tasks", "alignment": "eval_tasks"},
 }
-SAME = 1e-3  # relative difference up to which two results of one cell are the same result
+SAME = 1e-3  # relative difference up to which two results of one run are the same result
 
 
 def read_sweep(path: Path) -> pd.DataFrame:
@@ -71,7 +71,7 @@ def read_sweep(path: Path) -> pd.DataFrame:
 
 
 def _check_repeats(path: Path, table: pd.DataFrame) -> None:
-    """Cells that mean the same have the same result, or a setting that the table doesn't hold differs."""
+    """Runs that mean the same have the same result, or a setting that the table doesn't hold differs."""
     for line in sweep_lines.lines(table[table["done"]]):
         for seed, losses in line.rows.groupby("seed")["test_loss"]:
             if losses.max() - losses.min() > SAME * abs(losses.min()):

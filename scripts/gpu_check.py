@@ -1,4 +1,4 @@
-"""Checks a GPU in one command, and leaves one file to send back: numerical tests, the benchmark, the ledger's claims.
+"""Checks a GPU in one command, and leaves one file to send back: numerical tests, the benchmark, the studies' claims.
 
 python -m scripts.gpu_check
 
@@ -35,7 +35,7 @@ from icl_lab.studies.ledger import TABLE
 from icl_lab.studies.study import all_studies
 
 WORK = Path("runs/gpu_check")  # what the parts write besides their results, in a folder for each device
-NUMERICAL = ("src", "baselines", "curricula", "families")  # folders of tests that compute
+NUMERICAL = ("src", "baselines", "families")  # folders of tests that compute
 QUICK_CLAIMS = ("gamma", "size_5_ratio")  # one without runs, and one of a minute's training
 WRITER = "gpu_check"
 HIGHEST = {"JAX_DEFAULT_MATMUL_PRECISION": "highest"}  # of the tests; whatever trains or measures asks for it itself
@@ -85,7 +85,7 @@ def _bench(work: Path, quick: bool) -> list[Words]:
     return [["-m", "benchmarks.bench", "--out", str(work / "bench.json"), *short]]
 
 
-def _ledger(work: Path, quick: bool) -> list[Words]:
+def _claims(work: Path, quick: bool) -> list[Words]:
     def measured(study: str, *chosen: str) -> Words:
         places = ["--report", str(work / "report"), "--runs_dir", str(work / study), "--quiet"]
         return ["-m", "studies.run", study, *chosen, *places]
@@ -95,8 +95,8 @@ def _ledger(work: Path, quick: bool) -> list[Words]:
     return [measured(study.name, "--profile", study.profiles[-1]) for study in all_studies()]
 
 
-def _claims(work: Path) -> list[dict[str, Any]]:
-    """The lines of the ledger that were measured here."""
+def _measured(work: Path) -> list[dict[str, Any]]:
+    """The rows of the table of claims that were measured here."""
     import pandas as pd
 
     table = pd.read_csv(work / "report" / TABLE)
@@ -108,8 +108,10 @@ def _claims(work: Path) -> list[dict[str, Any]]:
 PARTS = {
     "tests": Part(_tests, _test_results),
     "bench": Part(_bench, lambda work: read_json(work / "bench.json")),
-    "ledger": Part(_ledger, _claims),
+    "claims": Part(_claims, _measured),
 }
+
+EARLIER = {"ledger": "claims"}  # names of parts
 
 
 def parser() -> cli.Parser:
@@ -117,7 +119,7 @@ def parser() -> cli.Parser:
     built = cli.Parser("scripts.gpu_check", "Checks a GPU, and leaves one file to send back.")
     built.add_argument("--out", type=out_file, default="gpu_check.json", help="the file")
     cli.add_list(built, "--parts", _part, tuple(PARTS), f"what is done: {', '.join(PARTS)}")
-    for package, part in {"pytest": "tests", "blackjax": "ledger", "jinja2": "ledger"}.items():
+    for package, part in {"pytest": "tests", "blackjax": "claims", "jinja2": "claims"}.items():
         built.needs(package, when=partial(_has_part, part))
     built.add_argument("--quick", action="store_true", help="a little of each part, to check that it works")
     return built
@@ -128,6 +130,7 @@ def _has_part(part: str, flags: argparse.Namespace) -> bool:
 
 
 def _part(text: str) -> str:
+    text = EARLIER.get(text, text)
     if text not in PARTS:
         raise argparse.ArgumentTypeError(f"{shown(text)} is none of {', '.join(PARTS)}")
     return text

@@ -33,15 +33,11 @@ class Distances(NamedTuple):
     columns: tuple[str, ...]
     drawn: Callable[[Path, str, Path | None], list[Path]]
     profile: str = "quick"
+    needs: tuple[str, ...] = ()
 
     def labels(self, seeds: Sequence[int]) -> Mapping[str, Any]:
         """What is written on it."""
         return {"title": self.title}
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """Columns of its table that tables of earlier versions may lack."""
-        return ()
 
     def rows(self, runs: Mapping[str, Sequence[Path]]) -> list[Row]:
         """The means over runs of all distances that are defined."""

@@ -30,16 +30,12 @@ class Dots(NamedTuple):
     profile: str = "quick"
     by_seed: bool = False
     shares: bool = False
+    needs: tuple[str, ...] = ()
 
     @property
     def run_names(self) -> tuple[str, ...]:
         """The runs it is of."""
         return tuple(self.settings)
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """Columns of its table that tables of earlier versions may lack."""
-        return ()
 
     def labels(self, seeds: Sequence[int]) -> Mapping[str, Any]:
         """What is written on it."""

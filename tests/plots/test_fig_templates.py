@@ -448,7 +448,7 @@ def test_one_seed_has_no_interval_and_the_caption_says_so(tmp_path: Path) -> Non
 def test_a_sweep_without_noise_has_nothing_to_show_of_it(name: str, tmp_path: Path) -> None:
     found = FIGURES[name](read_sweep(sweep.write(tmp_path / "results.csv", sweep.grid())))
     assert found.rows == []
-    assert [text.get_text() for text in found.figure.axes[0].texts] == ["nothing to show: no noisy cells"]
+    assert [text.get_text() for text in found.figure.axes[0].texts] == ["nothing to show: no noisy runs"]
     assert found.figure.get_supxlabel() == "5 of 5 planned rows are done, 0 of them shown"
 
 

@@ -10,7 +10,7 @@ from icl_lab.scripts.gpu_check import QUICK_CLAIMS
 from icl_lab.src.checks import ConfigError
 from icl_lab.store.readers import StoreError
 from icl_lab.studies.study import load
-from tests.runners.tiny import Workshop
+from tests.runners.tiny import ROOT, Workshop
 
 
 def check(workshop: Workshop, out: Path, *words: str):
@@ -24,17 +24,17 @@ def test_it_leaves_tests_benchmark_and_claims_in_one_file(workshop: Workshop, tm
     assert first.returncode == 0, first.stderr
     found = json.loads(out.read_text())
     assert found["device"].startswith("cpu")
-    assert {*found["parts"]} == {"tests", "ledger"}
+    assert {*found["parts"]} == {"tests", "claims"}
     assert found["parts"]["tests"]["result"]["tests"] > 10
     assert found["parts"]["tests"]["result"]["failed"] == []
-    claims = {claim["claim"]: claim for claim in found["parts"]["ledger"]["result"]}
+    claims = {claim["claim"]: claim for claim in found["parts"]["claims"]["result"]}
     assert {name: claim["verdict"] for name, claim in claims.items()} == dict.fromkeys(QUICK_CLAIMS, "reproduced")
     assert len(claims["size_5_ratio"]["cells"].split()) == 11  # eight trainings, and three networks untrained
     again = check(workshop, out)
     assert again.returncode == 0, again.stderr
-    assert "tests is done at this commit\nledger is done at this commit\n" not in first.stdout
+    assert "tests is done at this commit\nclaims is done at this commit\n" not in first.stdout
     assert "tests is done at this commit\n" in again.stdout
-    assert [*json.loads(out.read_text())["parts"]] == ["tests", "ledger", "bench"]
+    assert [*json.loads(out.read_text())["parts"]] == ["tests", "claims", "bench"]
     assert json.loads(out.read_text())["parts"]["tests"] == found["parts"]["tests"]
 
 
@@ -77,9 +77,19 @@ def test_a_part_that_failed_is_done_again_and_what_went_well_is_not(
 @pytest.mark.parametrize("name", gpu_check.PARTS)
 def test_all_is_written_into_the_checks_own_folder(name: str, quick: bool, tmp_path: Path) -> None:
     """Finished runs in runs/ may have been trained on another device, and would be measured as this one's."""
-    places = {"tests": ["--junitxml"], "bench": ["--out"], "ledger": ["--report", "--runs_dir"]}[name]
+    places = {"tests": ["--junitxml"], "bench": ["--out"], "claims": ["--report", "--runs_dir"]}[name]
     for words in gpu_check.PARTS[name].commands(tmp_path, quick):
         assert all(Path(words[words.index(flag) + 1]).parent == tmp_path for flag in places)
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_the_numerical_tests_are_there(quick: bool, tmp_path: Path) -> None:
+    (words,) = gpu_check.PARTS["tests"].commands(tmp_path, quick)
+    assert all((ROOT / word).exists() for word in words if word.startswith("tests/"))
+
+
+def test_the_part_of_the_claims_has_its_earlier_name_too() -> None:
+    assert gpu_check.parser().parse(["--parts", "ledger"]).parts == ["claims"]
 
 
 def test_the_quick_claims_are_one_without_runs_and_one_that_trains() -> None:
