@@ -86,17 +86,17 @@ def develop(run: Path, recipe: Recipe) -> dict[str, Any]:
     unsaturated = {name: estimates for name, estimates in rows.items() if name not in recipe.saturated}
     healthy = nulls.healthy_at_all(unsaturated)
     first = next(iter(recipe.settings.values()))
-    found = llc_stages(run, first, healthy)
-    changes = stage_rows(run, recipe, rows, found.stages, healthy)
+    staged = llc_stages(run, first, healthy)
+    changes = stage_rows(run, recipe, rows, staged.stages, healthy)
     facts = {
         "of": digest(run, recipe),
         "settings": {name: asdict(setting) for name, setting in recipe.settings.items()},
         "lines": {name: line(name, estimates)._asdict() for name, estimates in rows.items() if has_line(estimates)},
         "healthy": {name: [sum(map(is_healthy, estimates)), len(estimates)] for name, estimates in rows.items()},
         "healthy_at_all": healthy,
-        "milestones": found.milestones,
-        "curve": found.curve,
-        "change_points": found.change_points,
+        "milestones": staged.milestones,
+        "curve": staged.curve,
+        "change_points": staged.change_points,
         "stages": [{name: row[name] for name in OF_A_STAGE} for row in changes[:: len(rows)]],
         "dynamics": dynamics,
     }

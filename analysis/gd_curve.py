@@ -81,7 +81,7 @@ def check(flags: argparse.Namespace) -> None:
         require(flags.start == "ridge", "ridge is the penalty of --start ridge, which is not given")
 
 
-def check_found(flags: argparse.Namespace, data: QueriesData, metrics: Mapping[str, Any]) -> None:
+def check_losses(flags: argparse.Namespace, data: QueriesData, metrics: Mapping[str, Any]) -> None:
     """`ConfigError` that names the value at which losses overflow; the median's, as a few tasks may diverge."""
     causes = [("noise_std", data.noise_std, metrics["references"]["ridge"]), ("ridge", flags.ridge, metrics["start"])]
     name, value = ("steps", flags.steps) if flags.damping is None else ("damping", flags.damping)
@@ -102,7 +102,7 @@ def main(argv: list[str]) -> None:
     metrics = gd_curve(
         data, seed, flags.num_tasks, flags.steps, flags.step_size, flags.damping, flags.start, flags.ridge
     )
-    check_found(flags, data, metrics)
+    check_losses(flags, data, metrics)
     outputs.write({flags.out: json_bytes(metrics)}, WRITER)
     print(f"mse over {flags.num_tasks} tasks: {TRIMMED_MEAN} ± s.e., which is drawn; median; mean of all")
     for step in (step for step in (1, 2, 4, 8, 12, 24, 50) if step <= flags.steps):

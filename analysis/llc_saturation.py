@@ -24,13 +24,12 @@ import numpy as np
 from icl_lab.analysis.command import Command
 from icl_lab.analysis.llc.checkpoints import estimate_run
 from icl_lab.analysis.llc.health import is_healthy
-from icl_lab.analysis.llc.settings import FLAGS, SELECTIONS, TYPES, Settings, selection
+from icl_lab.analysis.llc.settings import FLAGS, SELECTIONS, SETTINGS, TYPES, Settings, selection
 from icl_lab.lab import cli
 from icl_lab.plots.llc import draw_saturation
 from icl_lab.src.checks import require
 
-# Hoogland et al. 2024: nbeta 66.67 of the mean squared error, which is 133.3 of half of it, this laboratory's loss
-PUBLISHED: dict[str, Any] = {"eps": 3e-4, "nbeta": 133.3, "gamma": 6.67}
+PUBLISHED = SETTINGS["published"]
 LEAST = 3  # checkpoints that say something of a line
 SHARED = ("batch_size", "tasks", "chains", "burn_in", "draws", "seed")  # settings that both have in common
 

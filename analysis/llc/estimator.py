@@ -176,13 +176,13 @@ def mask_of(params: Params, pattern: str) -> Params | None:
     if not pattern:
         return None
     names = flattened(params)
-    chosen = dict(zip(names, found_in(pattern, tuple(names)), strict=True))
+    chosen = dict(zip(names, matches(pattern, tuple(names)), strict=True))
     require(any(chosen.values()), f"mask {pattern!r} is found in no parameter; there are {', '.join(names)}")
     return nested({name: np.full(np.shape(leaf), chosen[name], np.float32) for name, leaf in names.items()})
 
 
 @lru_cache(maxsize=8)
-def found_in(pattern: str, names: tuple[str, ...]) -> tuple[bool, ...]:
+def matches(pattern: str, names: tuple[str, ...]) -> tuple[bool, ...]:
     """Whether a valid regular expression is found in each name; `ConfigError` if that takes more than `SECONDS`.
 
     It is matched in a process whose time is limited: some, such as ((.+)+)+X, would take longer than the age of the

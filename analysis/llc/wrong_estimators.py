@@ -31,7 +31,7 @@ OF_THE_BATCH = BATCH / math.log(BATCH)  # nbeta with the n of the batch
 CHAIN = Settings(1e-4, NBETA, 1.0, batch_size=BATCH, chains=16, burn_in=200, draws=800, thin=6)
 SATURATED = Settings(1e-2, 10.0, 0.01, data="full", chains=16, burn_in=200, draws=800, thin=100)
 RADIUS = 0.1  # standard deviation of independent perturbations
-FIRST_BATCH = key(1)
+FIRST_BATCH = 1  # seed of the batch
 
 
 class Wrong(NamedTuple):
@@ -99,7 +99,7 @@ def _unpaired(case: Case, h: np.ndarray) -> Given:
 def _first_batch(case: Case, h: np.ndarray) -> Given:
     """Off by nbeta (L(w*) - L_B(w*)) of that batch, in every chain alike."""
     losses = losses_at_centre(case)
-    off = NBETA * (losses.mean() - losses[_chosen(FIRST_BATCH, TASKS)].mean())
+    off = NBETA * (losses.mean() - losses[_chosen(key(FIRST_BATCH), TASKS)].mean())
     return _of_chains(case, _exact(h) + off, NBETA, _one_baseline)
 
 
@@ -159,7 +159,8 @@ def _new_baselines(losses: sgld.Losses, centre: Array, tasks: Any) -> sgld.Sourc
 def _one_baseline(losses: sgld.Losses, centre: Array, tasks: Any) -> sgld.Source:
     """Minibatches whose baseline is the loss at w* of the same few tasks each time."""
     minibatches, baseline = sgld.minibatches(losses, centre, tasks, BATCH), losses(centre, tasks)
-    return sgld.Source(lambda key: (minibatches.draw(key)[0], baseline[_chosen(FIRST_BATCH, TASKS)]))
+    same = baseline[_chosen(key(FIRST_BATCH), TASKS)]
+    return sgld.Source(lambda step_key: (minibatches.draw(step_key)[0], same))
 
 
 def _chosen(key: Array, count: int) -> Array:
