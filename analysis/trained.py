@@ -37,9 +37,7 @@ def with_verdict(config: RunConfig, summary: Summary) -> dict[str, Any]:
     criteria = outputs.criteria
     if not criteria:
         return {**summary, "trained": {"met": None, "reason": f"the family {config.family} names no criterion"}}
-    from icl_lab.families.task import (
-        task_of,  # brings JAX, which commands import when their flags are valid
-    )
+    from icl_lab.families.task import task_of  # brings JAX, which runners import when their flags are valid
 
     completed = {**summary, **task_of(config).references(config, summary)}
     conditions = [_condition(criterion, config, completed) for criterion in criteria]
