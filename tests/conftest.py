@@ -20,14 +20,14 @@ for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "ARGS"):
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in a script's background: what tests start would ignore it too
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-if "XLA_FLAGS" not in os.environ:
-    # A test's program runs once, so compiling it is what takes the time. XLA reads this when JAX gets its devices;
-    # commands in processes of their own are compiled as a user's are.
-    os.environ["XLA_FLAGS"] = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
-    jax.devices()
-    del os.environ["XLA_FLAGS"]
+# A test's program runs once, so compiling it is what takes the time, here and in the processes that tests start. XLA
+# reads this when JAX gets its devices. `make test-all` sets it empty: there, all is compiled as a user's.
+QUICKLY_COMPILED = (
+    "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true --xla_cpu_use_fusion_emitters=false"
+)
+os.environ.setdefault("XLA_FLAGS", QUICKLY_COMPILED)
 jax.config.update("jax_numpy_rank_promotion", "raise")
-jax.config.update("jax_enable_compilation_cache", False)  # of this process; commands keep theirs as a user's do
+jax.config.update("jax_enable_compilation_cache", False)
 
 hypothesis.settings.register_profile(
     "fixed",

@@ -7,8 +7,6 @@ its programs came from there or not.
 import fcntl
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,6 +16,8 @@ import pytest
 from icl_lab.lab.environment import processors
 from icl_lab.src.batch import Batch
 from icl_lab.store import layout
+from tests import processes
+from tests.processes import Done
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 INTERRUPTED = str(Path(__file__).parent / "interrupted")  # on PYTHONPATH, it sends signals at chosen places
@@ -40,8 +40,6 @@ EVERY_CHUNK = ("--checkpoint_seconds", "0")
 # Threads of a run whose NPROC is unset.
 THREADS = processors()
 
-Done = subprocess.CompletedProcess[str]
-
 
 class Workshop:
     """A folder for the shared runs and the compiled programs, the same for all processes that test."""
@@ -52,21 +50,11 @@ class Workshop:
 
     def run(self, module: str, *words: object, **environment: str) -> Done:
         """A command in a process of its own, from the repository root, with warnings as errors."""
-        return self.python("-m", module, *words, **environment)
+        return processes.command(module, *words, **environment)
 
     def python(self, *words: object, **environment: str) -> Done:
         """Python in a process of its own; NPROC is unset unless given."""
-        inherited = {name: value for name, value in os.environ.items() if name != "NPROC"}
-        cache = {
-            "JAX_COMPILATION_CACHE_DIR": str(self.folder / "compiled"),
-            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-            "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
-            "PYTHONWARNINGS": "error",
-        }
-        line = [sys.executable, *map(str, words)]
-        return subprocess.run(
-            line, cwd=ROOT, env=inherited | cache | environment, capture_output=True, text=True, timeout=600
-        )
+        return processes.python(*words, **environment)
 
     def finished(self, name: str, module: str, *words: object, sizes: Sequence[str] = SIZES) -> Path:
         """The directory of a finished run, trained by whichever test process comes first; not to be changed."""
