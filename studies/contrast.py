@@ -121,6 +121,8 @@ def mean_of(values_of: ValuesOf, conditions: Sequence[Condition | Ratio]) -> pd.
     """The mean of the conditions, by seed, nan where one of them is; seeds that one of them lacks are left out."""
     import pandas as pd
 
+    if len(conditions) == 1:
+        return values_of(conditions[0]).astype(float)
     columns = pd.concat([values_of(condition) for condition in conditions], axis=1, join="inner")
     return columns.mean(axis=1, skipna=False)
 
@@ -150,8 +152,11 @@ def results(
     learnt, whole = (
         cache(Cells(part).values) for part in (table[has_trained(table) if trained is None else trained], table)
     )  # contrasts share them
-    measured = [contrast for contrast in contrasts if len(_paired(learnt, contrast)[0]) > 1]
-    rows = [_result(learnt, contrast) | _of_all(_result(whole, contrast)) for contrast in measured]
+    pairs = [(contrast, _paired(learnt, contrast)) for contrast in contrasts]
+    measured = [(contrast, pair) for contrast, pair in pairs if len(pair[0]) > 1]
+    rows = [
+        _result(contrast, *pair) | _of_all(_result(contrast, *_paired(whole, contrast))) for contrast, pair in measured
+    ]
     for question in dict.fromkeys(contrast.question for contrast in contrasts):
         family = [row for row in rows if row["question"] == question and row["kind"] == "difference"]
         for row, adjusted in zip(family, statistics.holm(np.array([row["p"] for row in family])), strict=True):
@@ -174,8 +179,7 @@ def _of_common_seeds(values_of: ValuesOf, contrast: Contrast) -> tuple[pd.Series
     return treated[seeds], control[seeds]
 
 
-def _result(values_of: ValuesOf, contrast: Contrast) -> dict[str, Any]:
-    one, other = _paired(values_of, contrast)
+def _result(contrast: Contrast, one: np.ndarray, other: np.ndarray) -> dict[str, Any]:
     t_test, same = statistics.contrast(one, other), _equivalence(one, other, contrast.unit)
     return {
         "question": contrast.question,
