@@ -16,7 +16,7 @@ STAMP := .venv/.made$(if $(CUDA_VERSION),-cuda$(CUDA_VERSION))
 # One rule a target; the text behind ## is what `make help` says.
 
 .PHONY: demo_concat demo_copy demo_seeds smoke_train figs eval_order eval_order_inference eval_order_noise \
-	eval_order_noise_inference eval_noise eval_noise_inference eval_diversity eval_languages study reproduce diversity stages languages theory bench gpu-check llc-validation test test-all faults lint env clean help FORCE
+	eval_order_noise_inference eval_noise eval_noise_inference eval_diversity eval_languages study reproduce diversity stages languages theory bench gpu-check llc-validation test test-robust test-all faults lint env clean help FORCE
 
 demo_concat: $(STAMP) ## one linear layer on (x, y) tokens: trains it and compares it with gradient descent
 	$(PY) -m runners.run_concat_inputs_targets --save_attention --eval_every 100 --out runs/demo_concat --overwrite $(ARGS)
@@ -92,13 +92,18 @@ gpu-check: $(STAMP) ## on a GPU: numerical tests, the benchmark and the studies'
 llc-validation: $(STAMP) ## the LLC estimator where the answer is known: docs/llc/validation.md (ten minutes; ARGS=--quick: one)
 	$(PY) -m scripts.llc_validation $(ARGS)
 
-test: lint ## the tests, less the slow ones: what CI runs
-	$(PY) -m pytest -m "not slow" --durations=30 --durations-min=5 -n 2 --dist loadfile $(ARGS)
+test: lint ## the tests, less the slow ones and those of test-robust
+	$(PY) -m pytest -m "not slow and not robust" $(IN_TWO) $(ARGS)
+
+test-robust: $(STAMP) ## the tests of locks, kills, executors, files of others, fuzz; CI runs them behind those of test
+	$(PY) -m pytest -m "robust and not slow" $(IN_TWO) $(ARGS)
 
 test-all: lint ## all tests, with programs that are optimised as a user's are; installs what clusters need
 	$(PY) -m pip install --quiet --disable-pip-version-check -r requirements-ray.txt -r requirements-slurm.txt \
 	-r requirements-tensorboard.txt -r requirements-wandb.txt
-	XLA_FLAGS= $(PY) -m pytest --durations=30 --durations-min=5 -n 2 --dist loadfile $(ARGS)
+	XLA_FLAGS= $(PY) -m pytest $(IN_TWO) $(ARGS)
+
+IN_TWO = --durations=30 --durations-min=5 -n 2 --dist loadfile
 
 faults: $(STAMP) ## plants faults in a copy of the tree, one at a time: the tests must catch each (an hour; ARGS="--only NAME")
 	$(PY) -m scripts.plant_faults $(ARGS)

@@ -1,4 +1,4 @@
-"""Plants faults in a copy of the tree, one at a time, and says which of them `make test` catches.
+"""Plants faults in a copy of the tree, one at a time, and says which of them the tests of CI catch.
 
 python -m scripts.plant_faults [--list] [--only NAME ...] [--from NAME] [--all]
 
@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FAULTS = ROOT / "tests/faults.toml"
 OF_THE_LIST = "tests/scripts/test_plant_faults.py"  # it fails with any fault planted, whatever that breaks
 LEFT_OUT = {".git", ".venv", "runs", "figs"}  # of the copy
-SELECTION = ("-m", "not slow")  # that of `make test`
+SELECTION = ("-m", "not slow")  # those of `make test` and `make test-robust`
 PASSED, FAILED = 0, 1  # exit statuses of pytest
 
 
@@ -116,7 +116,7 @@ def chosen(faults: Sequence[Fault], only: Sequence[str], first: str | None) -> l
 
 def parser() -> cli.Parser:
     """The flags."""
-    built = cli.Parser("scripts.plant_faults", "Plants faults in a copy of the tree: `make test` must catch each.")
+    built = cli.Parser("scripts.plant_faults", "Plants faults in a copy of the tree: the tests of CI must catch each.")
     built.needs("pytest", when=lambda flags: not flags.list)
     built.add_argument("--list", action="store_true", help="say what there is, and plant nothing")
     cli.add_list(built, "--only", str, [], "the faults to plant, all if not given")

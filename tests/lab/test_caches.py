@@ -10,6 +10,8 @@ import pytest
 
 from icl_lab.lab import caches
 
+pytestmark = pytest.mark.robust
+
 DAY = 86400.0
 
 

@@ -11,6 +11,8 @@ from icl_lab.store import layout, rundir
 from icl_lab.store.atomic import write_bytes, write_json
 from tests.runners.tiny import LSA1, SIZES, Workshop, copied, results
 
+pytestmark = pytest.mark.robust
+
 
 def times(run: Path) -> dict[str, int]:
     return {str(path): path.stat().st_mtime_ns for path in run.rglob("*") if path.is_file() and path.name != ".lock"}

@@ -16,6 +16,8 @@ from tests.families.test_task import FIRST
 from tests.runners.test_distributed import ROUNDING, params
 from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, LSA1, RECORDED, SIZES, THREADS, Workshop
 
+pytestmark = pytest.mark.robust
+
 DEVICES, STEPS, WIDTH = 4, 12, 4
 
 # Trains the first model of a family: alone, and four seeds together. Prints whether the programs sum across devices.

@@ -19,6 +19,8 @@ from icl_lab.store.metrics import read_metrics
 from icl_lab.store.params import read_params
 from tests.runners.tiny import EVERY_CHUNK, LSA1, RECORDED, ROOT, SIZES, Workshop
 
+pytestmark = pytest.mark.robust
+
 PROCESSES = 2
 ROUNDING = 1e-6  # of parameters of size 0.1: gradients are summed in another order, over a hundred steps
 

@@ -15,6 +15,8 @@ from icl_lab.store.params import read_params
 from icl_lab.store.readers import read_safetensors
 from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, LSA1, RECORDED, SIZES, Done, Workshop, copied, results
 
+pytestmark = pytest.mark.robust
+
 LINE = (LSA1, *SIZES, "--save_attention", *EVERY_CHUNK)
 TOLERANCE = 1e-5  # of rounding in 40 steps; the parameters are of order one
 

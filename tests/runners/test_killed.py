@@ -11,6 +11,8 @@ import pytest
 from icl_lab.store import layout, rundir
 from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, LSA1, SIZES, TWOLAYER, Workshop, results
 
+pytestmark = pytest.mark.robust
+
 # place -> where exactly, one of which is drawn
 TRAINING = {
     "checkpoint write": ("during:step_*.safetensors", "before:step_*.safetensors"),

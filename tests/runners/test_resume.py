@@ -23,6 +23,8 @@ from tests.runners.tiny import (
     results,
 )
 
+pytestmark = pytest.mark.robust
+
 
 class Stage(NamedTuple):
     """How a process ended, and what was in its run directory then."""

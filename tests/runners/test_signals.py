@@ -16,6 +16,8 @@ from icl_lab.lab.executors import signals
 from icl_lab.lab.executors.signals import WAITING, Stopped, catch_signals
 from tests.runners.tiny import INTERRUPTED, LSA1, ROOT, SIZES, Workshop, results
 
+pytestmark = pytest.mark.robust
+
 HELD = {"INTERRUPT": "after:meta.json:HOLD:2", "PYTHONPATH": INTERRUPTED}  # the run has begun, and compiles next
 AT_ONCE = "stopped at once; what is on disk is kept, and the same command without --overwrite resumes it\n"
 

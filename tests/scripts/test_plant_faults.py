@@ -1,4 +1,4 @@
-"""The list of faults is kept with the tree, and what is called caught is caught by the tests of `make test`."""
+"""The list of faults is kept with the tree, and what is called caught is caught by the tests that CI runs."""
 
 import ast
 from pathlib import Path
@@ -26,10 +26,13 @@ def test_every_floor_has_one() -> None:
     assert {Path(fault.file).parts[0] for fault in FAULTS} >= FLOORS
 
 
-def test_they_are_tried_on_the_tests_of_make_test(root: Path) -> None:
+def test_they_are_tried_on_the_tests_of_ci(root: Path) -> None:
     option, marker = SELECTION
-    recipe = (root / "Makefile").read_text().partition("\ntest: ")[2].splitlines()[1]
-    assert f'-m pytest {option} "{marker}" ' in recipe
+    lines = (root / ".ci/run").read_text().splitlines()
+    for target, tests in (("test", f"{marker} and not robust"), ("test-robust", f"robust and {marker}")):
+        recipe = (root / "Makefile").read_text().partition(f"\n{target}: ")[2].splitlines()[1]
+        assert f'-m pytest {option} "{tests}" ' in recipe
+        assert f"make {target}" in lines
 
 
 SEES = "def test_it():\n    assert twice(3) == 6\n"
@@ -62,7 +65,7 @@ def fault(*tests: str, text: str = "x + x") -> Fault:
     [
         (("test_looks_away.py", "test_sees.py"), "caught   square", 0),
         (("test_looks_away.py",), "missed   square", 1),
-        (("test_is_slow.py",), "pytest ended with 5 square", 1),  # no test of these files is among those of make test
+        (("test_is_slow.py",), "pytest ended with 5 square", 1),  # no test of these files is one that CI runs
         (("test_is_broken.py",), "fails without it square", 1),
         (("test_hangs.py",), "not done in 2 s square", 1),
     ],

@@ -9,6 +9,8 @@ import pytest
 from icl_lab.store import StoreError, aside, layout
 from tests.trust.damage import limited
 
+pytestmark = pytest.mark.robust
+
 NAME, OTHER = "0123abcd_step_00000030.npz", "0123abcd_step_00000060.npz"
 CONTENT = b"traces \x00\n of a checkpoint"
 

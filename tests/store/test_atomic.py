@@ -15,6 +15,8 @@ from hypothesis.extra import numpy as hnp
 
 from icl_lab.store import atomic, layout, manifest, ownership
 
+pytestmark = pytest.mark.robust
+
 ARRAYS = hnp.arrays(
     st.sampled_from([np.float32, np.int32, np.bool_]), hnp.array_shapes(max_dims=3, max_side=4), elements=None
 )

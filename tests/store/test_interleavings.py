@@ -18,6 +18,8 @@ from hypothesis import strategies as st
 from icl_lab.store import StoreError, layout, lock, ownership
 from icl_lab.store.atomic import replace_file
 
+pytestmark = pytest.mark.robust
+
 STEPS = ("open", "write", "replace", "unlink", "ftruncate", "listdir", "scandir")  # of `os`: a writer stops before each
 ATTEMPTS = 20  # to take the lock
 NEVER = 1000  # steps

@@ -26,6 +26,8 @@ from icl_lab.store.lock import in_use, locked, locked_file
 from icl_lab.store.metrics import append_metrics
 from tests.doors import snapshot
 
+pytestmark = pytest.mark.robust
+
 BEAT, STALE = 0.1, 1.5
 
 # a process of a host: HOST FOLDER; it says when it holds the lock, and after each line of input does what that says

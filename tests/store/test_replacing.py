@@ -15,6 +15,8 @@ from icl_lab.store.metrics import append_metrics, truncate_metrics
 from icl_lab.store.replacing import unshare
 from tests.runners.tiny import INTERRUPTED, LSA1, SIZES, Workshop, workshop
 
+pytestmark = pytest.mark.robust
+
 __all__ = ["workshop"]
 
 STEPS = (0, 5)

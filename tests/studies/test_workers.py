@@ -20,6 +20,8 @@ from icl_lab.studies.measuring import measure
 from icl_lab.studies.study import load
 from icl_lab.studies.workers import analysed, measured, tabulated
 
+pytestmark = pytest.mark.robust
+
 REPRODUCTION = load("reproduction")
 CLAIMS = {claim.name: claim for claim in REPRODUCTION.claims}
 CHECKS = [CLAIMS[name] for name in ("eigenvalue_max_10", "eigenvalue_max_25")]

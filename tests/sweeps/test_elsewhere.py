@@ -11,6 +11,8 @@ from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, Workshop
 from tests.sweeps.tiny_sweep import Paths, sweep, sweep_paths
 from tests.sweeps.tiny_sweep import copied as copied_sweep
 
+pytestmark = pytest.mark.robust
+
 SEEDS = [*EVERY_CHUNK, "--seeds", "0,1"]
 
 

@@ -15,6 +15,8 @@ from tests.plots.sweep import FIRST
 from tests.runners.tiny import LSA1, Workshop, results
 from tests.sweeps.tiny_sweep import GRID, SIZES, Paths, copied, sweep, sweep_paths, tiny_plan
 
+pytestmark = pytest.mark.robust
+
 SEEDS = ["--seeds", "0,1"]
 HEADLINE = ("gd_loss", "ridge_loss", "loss_ratio", "loss_ratio_se")
 NOISY = "--noise_mode label_noise --noise_p 0.5 --noise_sigma 0.5 --train_noise_mode clean --train_noise_p 0".split()

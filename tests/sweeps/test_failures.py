@@ -12,6 +12,8 @@ from tests.runners.tiny import INTERRUPTED, Workshop
 from tests.sweeps.tiny_sweep import SIZES, Paths, sweep, sweep_paths, tiny_plan
 from tests.trust.test_disks import mounted, remount
 
+pytestmark = pytest.mark.robust
+
 FAILING = str(Path(__file__).parent / "failing")
 SEEDS = ["--seeds", "0,1"]
 NAMES = [run.name for run in runs_of(tiny_plan())]

@@ -23,6 +23,8 @@ from tests.doors import ROOT, Ran, Refused
 from tests.runners.tiny import Workshop
 from tests.sweeps.tiny_sweep import GRID, Paths, copied
 
+pytestmark = pytest.mark.robust
+
 PLAIN = RowPolicy()
 SETTINGS = ("exp", "model", "p", "seed", "results_version", table.FOLDER)
 

@@ -19,6 +19,8 @@ from icl_lab.store import rundir
 from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, ROOT, Workshop
 from tests.sweeps.tiny_sweep import GRID, Paths, sweep, sweep_paths
 
+pytestmark = pytest.mark.robust
+
 SEEDS = [*EVERY_CHUNK, "--seeds", "0,1"]
 # files that a sweep writes, and how often at least in the whole of it; from the first on, for the next time needs some
 PLACES = {

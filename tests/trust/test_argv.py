@@ -42,6 +42,8 @@ from icl_lab.src.checks import ConfigError
 from icl_lab.store import rundir
 from icl_lab.store.readers import StoreError
 
+pytestmark = pytest.mark.robust
+
 USER_ERRORS = (cli.UsageError, ConfigError, StoreError)
 
 

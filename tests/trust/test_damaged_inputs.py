@@ -12,6 +12,8 @@ from icl_lab.store.atomic import csv_bytes, write_bytes
 from tests.doors import ROOT, Ran
 from tests.runners.tiny import LSA1, Workshop, copied
 
+pytestmark = pytest.mark.robust
+
 GOOD = b'{"a good": "result"}\n'  # what every analysis left
 NONE: list[object] = []
 

@@ -17,6 +17,8 @@ from icl_lab.store.metrics import append_metrics
 from tests.doors import ANALYSES, COMMANDS, PLOTS, ROOT, RUNNERS, Ran, Refused
 from tests.runners.tiny import EVERY_CHUNK, LSA1, SIZES, Workshop, copied, results
 
+pytestmark = pytest.mark.robust
+
 FULL_DISK = str(Path(__file__).parent / "full_disk")
 NO_SPACE = "No space left on device"
 WRITERS = (*RUNNERS, "scripts.demo_seeds")

@@ -23,6 +23,8 @@ from icl_lab.store import layout, manifest
 from icl_lab.store.outputs import in_path, out_file, out_folder, run_directory
 from icl_lab.store.readers import StoreError
 
+pytestmark = pytest.mark.robust
+
 OF_A_FIELD = (whole_number, number)  # the bounds are those of the config's field, tested below
 PATHS = (in_path, out_file, out_folder, run_directory)
 # words, each with what reads it further or what it is

@@ -16,6 +16,8 @@ from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, LSA1, RECORDED, SIZES, 
 from tests.studies.results import without_clock
 from tests.sweeps.tiny_sweep import GRID, Paths, sweep_paths
 
+pytestmark = pytest.mark.robust
+
 WHEN = ("during", "before", "after")
 RUN_SEEDS, SWEEP_SEEDS, LLC_SEEDS, STUDY_SEEDS = range(9), range(5), range(2), range(2)
 

@@ -20,6 +20,8 @@ from tests.doors import ROOT
 from tests.runners.tiny import LSA1, SIZES, Workshop, copied
 from tests.sweeps.tiny_sweep import GRID, Paths
 
+pytestmark = pytest.mark.robust
+
 TINY = [*SIZES, "--steps", "2"]
 SCATTERED = (
     *(

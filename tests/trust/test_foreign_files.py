@@ -25,6 +25,8 @@ from tests.sweeps.tiny_sweep import Paths
 from tests.sweeps.tiny_sweep import copied as copied_sweep
 from tests.thinned import thinned
 
+pytestmark = pytest.mark.robust
+
 READERS: dict[str, tuple[str, ...]] = {
     layout.CONFIG: (*ANALYSES, "analysis.compare", "plots.attention_quick", "plots.run_figures", TWOLAYER),
     layout.META: (TWOLAYER,),

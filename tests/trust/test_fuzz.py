@@ -48,6 +48,8 @@ from tests.sweeps.tiny_sweep import GRID, Paths
 from tests.sweeps.tiny_sweep import copied as copied_sweep
 from tests.trust.damage import BY_SUBPROCESS, INPUTS, Readers, damage, is_read, mutated
 
+pytestmark = pytest.mark.robust
+
 REPRODUCTION = load("reproduction")
 SHARES = [0.03, pytest.param(1.0, marks=pytest.mark.slow)]
 

@@ -30,6 +30,8 @@ from tests.runners.tiny import LSA1, SIZES, Workshop, copied
 from tests.sweeps.tiny_sweep import Paths
 from tests.trust.damage import Readers, damage
 
+pytestmark = pytest.mark.robust
+
 SHARES = [0.03, pytest.param(1.0, marks=pytest.mark.slow)]
 # a figure of each kind in report/, small ones
 OF_STUDIES = {

@@ -12,6 +12,8 @@ from tests.doors import Ran, snapshot
 from tests.store.test_runs import made
 from tests.sweeps.tiny_sweep import GRID, tiny_plan
 
+pytestmark = pytest.mark.robust
+
 PLANNED = runs_of(tiny_plan((0,)))[0]
 SWEEP = ["eval_noise", *GRID, "--seeds", 0, "--executor", "serial", "--quiet"]
 

@@ -12,6 +12,8 @@ from icl_lab.scripts.reference_page.commands import commands
 from tests.doors import ROOT
 from tests.test_imports import PACKAGE, graph, modules
 
+pytestmark = pytest.mark.robust
+
 # command line -> what it needs besides requirements.txt
 NEEDS = {
     "analysis.llc --run run": ["blackjax"],

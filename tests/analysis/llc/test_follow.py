@@ -24,6 +24,8 @@ from tests.analysis.llc_runs import KEEPING, estimated, table, words
 from tests.doors import snapshot
 from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, LSA1, RECORDED, ROOT, SIZES, Done, Workshop, results
 
+pytestmark = pytest.mark.robust
+
 TRAINING = [LSA1, *SIZES, *EVERY_CHUNK, KEEPING]
 BY_NOW = 3  # records when the training stops
 

@@ -11,6 +11,8 @@ from icl_lab.lab.executors import choice
 from icl_lab.lab.executors.remote import Resources, task_environment
 from tests.doors import Refused
 
+pytestmark = pytest.mark.robust
+
 SWEEP = ["eval_noise", "--runs_dir", "runs", "--out", "table.csv", "--steps", "1"]
 
 

@@ -15,6 +15,8 @@ from icl_lab.lab.executors.task import Executor, Outcome, Task
 from icl_lab.lab.executors.worker import WorkerDied
 from tests.lab.executors.work import task
 
+pytestmark = pytest.mark.robust
+
 LOCAL: list[Executor] = [in_this_process, in_processes]
 
 

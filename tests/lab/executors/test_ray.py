@@ -25,7 +25,7 @@ from tests.runners.tiny import EVERY_CHUNK, ROOT, Workshop
 from tests.sweeps.tiny_sweep import LONG_GRID, Paths, sweep, sweep_paths, swept
 
 __all__ = ["swept"]
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # Ray's own
+pytestmark = [pytest.mark.robust, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # Ray's own
 
 
 def done(*tasks: Task, signals: Signals | None = None, **resources: Any) -> dict[str, Outcome]:

@@ -18,6 +18,8 @@ from icl_lab.lab.executors.signals import Signals
 from icl_lab.lab.executors.task import Outcome, Task
 from tests.lab.executors.work import task
 
+pytestmark = pytest.mark.robust
+
 
 class RayError(Exception):
     """Ray's errors."""

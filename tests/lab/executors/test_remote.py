@@ -9,6 +9,8 @@ from icl_lab.lab.executors.signals import Signals
 from icl_lab.lab.executors.task import Context
 from tests.lab.executors.work import task
 
+pytestmark = pytest.mark.robust
+
 
 def test_what_a_task_says_is_said_there_and_where_the_command_is(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

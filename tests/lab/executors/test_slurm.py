@@ -30,6 +30,8 @@ from tests.lab.executors.waiting import until
 from tests.lab.executors.work import Unreadable, task
 from tests.runners.tiny import ROOT
 
+pytestmark = pytest.mark.robust
+
 
 @pytest.fixture
 def resources(tmp_path: Path) -> Resources:

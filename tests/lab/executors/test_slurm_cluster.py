@@ -22,7 +22,7 @@ from tests.lab.executors.work import task
 from tests.runners.tiny import Workshop
 from tests.sweeps.tiny_sweep import LONG_GRID, sweep, sweep_paths
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.robust, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

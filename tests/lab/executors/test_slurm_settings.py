@@ -9,6 +9,8 @@ import pytest
 from icl_lab.lab import cli
 from icl_lab.lab.executors.slurm_settings import REFUSED, settings
 
+pytestmark = pytest.mark.robust
+
 
 @pytest.mark.parametrize(
     ("arguments", "found"),

@@ -1,6 +1,10 @@
 """What takes long is done rarely: at most a tenth of the time goes into it."""
 
+import pytest
+
 from icl_lab.lab.executors.throttle import Throttle
+
+pytestmark = pytest.mark.robust
 
 COSTS = (0.5, 1.0, 60.0, 0.0)
 
