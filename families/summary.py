@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from icl_lab.src.words import printable
@@ -42,3 +43,13 @@ def row(label: str, numbers: Mapping[str, Any], key: str, digits: int = 4, deepe
     if f"{key}_reason" in numbers:
         return f"{indented}not defined: {numbers[f'{key}_reason']}"
     return f"{indented}{numbers[key]:8.{digits}f}   {numbers[f'{key}_se']:.{digits}f}"
+
+
+def losses(kind: str, rows: Mapping[str, str]) -> Callable[[Mapping[str, Any], Path, Any], list[str]]:
+    """The lines of a summary that is a table of losses on the test set, of a kind: label -> name of a number."""
+
+    def lines(summary: Mapping[str, Any], run: Path, config: Any) -> list[str]:
+        numbers = summary["headline"]
+        return [header(numbers, kind), *(row(label, numbers, name) for label, name in rows.items())]
+
+    return lines

@@ -7,9 +7,11 @@ their keys, so that differences [S] are what varies. SciPy is imported late, for
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from icl_lab.src.checks import ConfigError, same_shape
 
@@ -21,6 +23,14 @@ MARGIN = 0.01  # of a loss, below which it is called no effect
 def mean_and_error(values: np.ndarray) -> tuple[float, float]:
     """The mean and its standard error."""
     return float(values.mean()), float(values.std(ddof=1) / math.sqrt(values.size))
+
+
+def means_and_errors(values: Mapping[str, ArrayLike]) -> dict[str, float]:
+    """The mean of each array over tasks, by name, and as NAME_se its standard error; in float64."""
+    numbers: dict[str, float] = {}
+    for name, value in values.items():
+        numbers[name], numbers[f"{name}_se"] = mean_and_error(np.asarray(value, np.float64))
+    return numbers
 
 
 def ratio_and_error(numerator: np.ndarray, denominator: np.ndarray) -> tuple[float, float]:

@@ -20,7 +20,7 @@ from icl_lab.src.batch import StringBatch
 from icl_lab.src.losses import cross_entropies, half_squared_errors
 from icl_lab.src.model import Model, Params
 from icl_lab.src.prng import Purpose, purpose_key
-from icl_lab.src.statistics import mean_and_error, not_defined, ratio_and_error
+from icl_lab.src.statistics import means_and_errors, not_defined, ratio_and_error
 from icl_lab.src.train import BatchFn, Shared
 
 
@@ -190,8 +190,7 @@ def test_metrics(config: AutoencoderConfig, model: Model, params: Any, eval_set:
         np.asarray(part, np.float64) for part in measured(model, params, batch, eval_set.pad)
     )
     numbers: dict[str, Any] = {"tasks": config.test_tasks}
-    for name, values in (("loss", losses), ("token_accuracy", accuracies)):
-        numbers[name], numbers[f"{name}_se"] = mean_and_error(values)
+    numbers |= means_and_errors({"loss": losses, "token_accuracy": accuracies})
     if not symbols.any():
         return numbers | not_defined("symbol_accuracy", "all strings of the test set are empty")
     numbers["symbol_accuracy"], numbers["symbol_accuracy_se"] = ratio_and_error(right, symbols)

@@ -20,8 +20,7 @@ from icl_lab.families.languages.flags import (
     pool_arrays,
     with_negatives,
 )
-from icl_lab.lab.configs.family import Family, Flag, Preset, layers_seconds
-from icl_lab.lab.configs.run import RunConfig
+from icl_lab.lab.configs.family import Family, Flag, Preset, StackRun
 from icl_lab.src.batch import context_shapes
 from icl_lab.src.checks import require
 from icl_lab.src.config import Architecture, EmbeddedModel
@@ -47,7 +46,7 @@ class LanguagesModel(EmbeddedModel):
 
 
 @dataclass(frozen=True)
-class LanguagesConfig(RunConfig):
+class LanguagesConfig(StackRun):
     """A run of the family."""
 
     family: ClassVar[str] = "languages"
@@ -64,7 +63,6 @@ class LanguagesConfig(RunConfig):
             learned == (self.model.features > 0),
             f"features is {self.model.features}; it is how many channels the code `learned` has, and 0 for others",
         )
-        self.architecture.check(self.tasks_at_once)
         for width in (self.model.features_width, self.code.autoencoder_dim):
             require(width <= MOST_CHANNELS, f"{width} channels are more than the {MOST_CHANNELS} that fit in memory")
 
@@ -101,11 +99,6 @@ class LanguagesConfig(RunConfig):
         code, model = self.code, self.model
         words = [*language_words(self.data), f"N{self.data.num_pairs}", code.kind, code.scale, f"d{code.dim}"]
         return [*words, f"L{model.num_layers}", f"pool{self.data.pool_seed}"]
-
-    def task_seconds(self) -> float:
-        """What a step of one task costs."""
-        seen, model = self.architecture, self.model
-        return layers_seconds(seen.num_rows, 2 * model.d_model + model.mlp_width or seen.width, model.num_layers)
 
     def shared_arrays(self) -> Mapping[str, np.ndarray]:
         """The draws of the training pool and, except for an autoencoder, the codes of its strings."""

@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from icl_lab.lab.configs.family import Family, Preset, layers_seconds
-from icl_lab.lab.configs.run import RunConfig
+from icl_lab.lab.configs.family import Family, Preset, StackRun
 from icl_lab.src.batch import context_shapes
-from icl_lab.src.config import Architecture, EmbeddedModel, LayersTrainConfig
+from icl_lab.src.config import EmbeddedModel, LayersTrainConfig
 from icl_lab.src.data_config import QueriesData
 
 UNTRAINED = 0.9  # of the loss of predicting zero: what ends above it did not train
 
 
 @dataclass(frozen=True)
-class LayerwiseConfig(RunConfig):
+class LayerwiseConfig(StackRun):
     """A run of the family: contexts of several queries, and a stack that is read after every layer."""
 
     family: ClassVar[str] = "layerwise"
@@ -27,23 +26,12 @@ class LayerwiseConfig(RunConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.architecture.check(self.tasks_at_once)
         self.data.check_moments("the depth curve")
-
-    @property
-    def architecture(self) -> Architecture[EmbeddedModel]:
-        """The model and the contexts it sees."""
-        return Architecture(self.model, self.data.dim, self.data.num_pairs, self.data.num_queries)
 
     def batch_shapes(self) -> dict[str, tuple[int, ...]]:
         """The shapes of the evaluation batch, by field."""
         data = self.data
         return context_shapes(self.eval_tasks, data.num_pairs, data.dim, (data.num_queries,))
-
-    def task_seconds(self) -> float:
-        """What a step of one task costs."""
-        seen, model = self.architecture, self.model
-        return layers_seconds(seen.num_rows, 2 * model.d_model + model.mlp_width or seen.width, model.num_layers)
 
 
 DATA = {"dim": 20, "num_pairs": 20, "num_queries": 20, "input_distribution": "gaussian", "noise_std": 0.05}

@@ -13,15 +13,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
-from icl_lab.lab.configs.family import AUTO, PRESETS, SORTED_PAIR, Family, Flag, Preset, layers_seconds
-from icl_lab.lab.configs.run import RunConfig
+from icl_lab.lab.configs.family import AUTO, PRESETS, SORTED_PAIR, Family, Flag, Preset, StackRun, layers_seconds
 from icl_lab.lab.flag_types import Either, number
-from icl_lab.src.batch import context_shapes
 from icl_lab.src.checks import require
 from icl_lab.src.config import (
     DIFFICULTIES,
     PLACEMENTS,
-    Architecture,
     ContextConfig,
     ModelConfig,
     StackConfig,
@@ -33,7 +30,7 @@ from icl_lab.src.words import did_you_mean
 
 
 @dataclass(frozen=True)
-class RegressionConfig(RunConfig):
+class RegressionConfig(StackRun):
     """A run of the family: `base` is what the user asked of both contexts; `train` and `eval` are the ones in force.
 
     Gradient descent's step size is searched on `step_size_tasks` clean tasks. `baselines` are registered
@@ -60,7 +57,6 @@ class RegressionConfig(RunConfig):
                 name in NAMED_BASELINES,
                 f"baselines has {name!r}{near}; known are {known}, and --plugin FILE brings others",
             )
-        self.architecture.check(self.tasks_at_once)
         sorts = [context.ordering for context in (self.train, self.eval) if context.ordering in BY_DIFFICULTY]
         if sorts:
             self.data.check_moments(sorts[0])
@@ -74,11 +70,6 @@ class RegressionConfig(RunConfig):
     def tasks_at_once(self) -> dict[str, int]:
         """The numbers of tasks that are in memory at once, by name."""
         return super().tasks_at_once | {"step_size_tasks": self.step_size_tasks}
-
-    @property
-    def architecture(self) -> Architecture[ModelConfig]:
-        """The model and the contexts it sees."""
-        return Architecture(self.model, self.data.dim, self.data.num_pairs)
 
     @classmethod
     def complete(cls, values: dict[str, Any]) -> dict[str, Any]:
@@ -95,10 +86,6 @@ class RegressionConfig(RunConfig):
                 context["difficulty"] = "gd_error" if clean else "residual"
             completed[name] = context
         return values | completed
-
-    def batch_shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shapes of the evaluation batch, by field."""
-        return context_shapes(self.eval_tasks, self.data.num_pairs, self.data.dim)
 
     def canonical(self) -> Self:
         """The config that represents all equivalent configs, so that they are trained once.

@@ -9,15 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from icl_lab.lab.configs.family import Family, Preset, layers_seconds
-from icl_lab.lab.configs.run import RunConfig
+from icl_lab.lab.configs.family import Family, Preset, StackRun
 from icl_lab.src.batch import context_shapes
-from icl_lab.src.config import Architecture, SineModel
+from icl_lab.src.config import SineModel
 from icl_lab.src.data_config import SineData
 
 
 @dataclass(frozen=True)
-class SineConfig(RunConfig):
+class SineConfig(StackRun):
     """A run of the family: sines, and a model with an embedding."""
 
     family: ClassVar[str] = "sine"
@@ -26,23 +25,9 @@ class SineConfig(RunConfig):
     data: SineData = SineData()
     model: SineModel = SineModel()
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.architecture.check(self.tasks_at_once)
-
-    @property
-    def architecture(self) -> Architecture[SineModel]:
-        """The model and the contexts it sees."""
-        return Architecture(self.model, self.data.dim, self.data.num_pairs)
-
     def batch_shapes(self) -> dict[str, tuple[int, ...]]:
         """The shapes of the evaluation batch, by field; w holds amplitude and phase."""
         return context_shapes(self.eval_tasks, self.data.num_pairs, 1, weights=2)
-
-    def task_seconds(self) -> float:
-        """What a step of one task costs."""
-        width = 2 * self.model.d_model + self.model.mlp_width
-        return layers_seconds(self.architecture.num_rows, width, self.model.num_layers)
 
 
 SINES = {"input_range": 10.0, "d_model": 40, "mlp_width": 160, "num_layers": 1}

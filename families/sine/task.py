@@ -20,7 +20,7 @@ from icl_lab.src.losses import half_mse
 from icl_lab.src.model import Model, Params
 from icl_lab.src.prng import Purpose
 from icl_lab.src.sine import read_outs, sample_sines
-from icl_lab.src.statistics import mean_and_error
+from icl_lab.src.statistics import means_and_errors
 from icl_lab.src.train import BatchFn, Shared
 from icl_lab.src.transformer import run_stack
 
@@ -81,11 +81,9 @@ def test_metrics(config: SineConfig, model: Model, params: Any, eval_set: EvalSe
     """Losses with standard errors on the test tasks: after the context, before it, and of answering 0."""
     batch = make_test_batch(config)
     before, after = both_read_outs(model, params, batch)
-    result: dict[str, Any] = {"tasks": config.test_tasks}
-    for name, predictions in {"loss": after, "initial_loss": before, "zero_loss": jnp.zeros_like(after)}.items():
-        errors = 0.5 * np.asarray(predictions - batch.y_query, np.float64) ** 2
-        result[name], result[f"{name}_se"] = mean_and_error(errors)
-    return result
+    predictions = {"loss": after, "initial_loss": before, "zero_loss": jnp.zeros_like(after)}
+    errors = {name: np.asarray(value - batch.y_query, np.float64) for name, value in predictions.items()}
+    return {"tasks": config.test_tasks, **means_and_errors({name: 0.5 * error**2 for name, error in errors.items()})}
 
 
 TASK = TaskSpec(

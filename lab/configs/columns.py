@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -62,6 +63,21 @@ def if_there(*path: Any) -> Callable[[Results], Any]:
         return inside
 
     return value
+
+
+def headline(*names: str) -> dict[str, Callable[[Results], Any]]:
+    """Numbers on the test set, by their names."""
+    return {name: at("headline", name) for name in names}
+
+
+def fields(*keys: str) -> dict[str, Callable[[Any], Any]]:
+    """Fields of a config, by the last part of their dotted keys."""
+    return {key.rpartition(".")[2]: attrgetter(key) for key in keys}
+
+
+def over(section: str, one: str, other: str) -> Callable[[Any, Results], float | None]:
+    """Of a config and a summary: a number of a section over another one there."""
+    return lambda config, summary: ratio(summary[section][one], summary[section][other])
 
 
 def doubled(*path: Any) -> Callable[[Results], float | None]:

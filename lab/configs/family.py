@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from icl_lab.lab.configs.run import RunConfig
-from icl_lab.src.batch import Batch
+from icl_lab.src.batch import Batch, context_shapes
+from icl_lab.src.config import Architecture
+from icl_lab.src.fields import meanings
 
 Values = Mapping[str, Any]  # field, in full or by its last name -> value
 
@@ -85,6 +87,44 @@ class Family:
     def module(self, part: str) -> str:
         """The dotted name of another module of its folder."""
         return f"{self.config.__module__.rpartition('.')[0]}.{part}"
+
+
+def flag_of(
+    config: RunConfig, key: str, name: str = "", text: str = "", read: Callable[[str], Any] | None = None, **given: Any
+) -> Flag:
+    """The flag of a field: what is not given is said beside the field, and its type is that of the value."""
+    meaning, value = dict(meanings(config))[key], config
+    for part in key.split("."):
+        value = getattr(value, part)
+    name, text = name or key.rpartition(".")[2], text or meaning.text
+    return Flag(name, key, read or type(value), text, meaning.names or None, **given)
+
+
+class StackRun(RunConfig):
+    """A run on contexts of pairs: its sections are `data`, with `dim` and `num_pairs`, and `model`, a stack."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.architecture.check(self.tasks_at_once)
+
+    @property
+    def architecture(self) -> Architecture[Any]:
+        """The model and the contexts it sees."""
+        config: Any = self
+        return Architecture(
+            config.model, config.data.dim, config.data.num_pairs, getattr(config.data, "num_queries", 1)
+        )
+
+    def batch_shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """The shapes of the evaluation batch, by field: of one query a task."""
+        seen = self.architecture
+        return context_shapes(self.eval_tasks, seen.num_pairs, seen.dim)
+
+    def task_seconds(self) -> float:
+        """What a step of one task costs, from the channels that its layers compute."""
+        seen = self.architecture
+        channels = 2 * getattr(seen.model, "d_model", 0) + seen.model.mlp_width or seen.width
+        return layers_seconds(seen.num_rows, channels, seen.model.num_layers)
 
 
 def layers_seconds(rows: int, channels: int, layers: int) -> float:

@@ -3,28 +3,25 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from icl_lab.lab.configs.family import Family, Flag, Preset, layers_seconds
-from icl_lab.lab.configs.run import RunConfig
-from icl_lab.src.batch import context_shapes
-from icl_lab.src.checks import in_range, sizes
-from icl_lab.src.config import Architecture, StackConfig
+from icl_lab.lab.configs.family import Family, Preset, StackRun, flag_of
+from icl_lab.src.config import StackConfig
+from icl_lab.src.fields import check_fields, field
 
 
 @dataclass(frozen=True)
 class LogisticData:
     """y ~ Bernoulli(sigmoid(w.x)), w ~ N(0, weight_scale^2 I), x ~ N(0, I)."""
 
-    dim: int = 5
-    num_pairs: int = 20
-    weight_scale: float = 1.0
+    dim: int = field(5, "input dimension", least=1)
+    num_pairs: int = field(20, "labelled inputs of a context", least=1)
+    weight_scale: float = field(1.0, "standard deviation of a task's weights", low=0, open_low=True)
 
     def __post_init__(self) -> None:
-        sizes(self, "dim", "num_pairs")
-        in_range("weight_scale", self.weight_scale, 0, open_low=True)
+        check_fields(self)
 
 
 @dataclass(frozen=True)
-class LogisticConfig(RunConfig):
+class LogisticConfig(StackRun):
     """A run of the family: contexts with labels of 0 and 1, and a stack whose label channel is a logit."""
 
     family: ClassVar[str] = "logistic"
@@ -33,26 +30,9 @@ class LogisticConfig(RunConfig):
     data: LogisticData = LogisticData()
     model: StackConfig = StackConfig()  # noqa: RUF009 - it is frozen
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.architecture.check(self.tasks_at_once)
-
-    @property
-    def architecture(self) -> Architecture[StackConfig]:
-        """The model and the contexts it sees."""
-        return Architecture(self.model, self.data.dim, self.data.num_pairs)
-
-    def batch_shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shapes of the evaluation batch, by field."""
-        return context_shapes(self.eval_tasks, self.data.num_pairs, self.data.dim)
-
     def run_words(self) -> list[str]:
         """What distinguishes a run of a sweep."""
         return [f"dim{self.data.dim}", f"scale{self.data.weight_scale:g}"]
-
-    def task_seconds(self) -> float:
-        """What a step of one task costs."""
-        return layers_seconds(self.architecture.num_rows, self.architecture.width, self.model.num_layers)
 
 
 STACK = {"num_layers": 1, "init_scale": 0.02, "grad_clip": 1.0}
@@ -62,11 +42,11 @@ MODELS = {
         "paper": Preset(STACK | {"lr": 1e-3, "batch_size": 2048, "steps": 20_000}),
     }
 }
-SCALE = Flag("weight_scale", "data.weight_scale", float, "standard deviation of a task's weights")
+DIM, SCALE = (flag_of(LogisticConfig(), f"data.{name}") for name in ("dim", "weight_scale"))
 FAMILY = Family(
     config=LogisticConfig,
     models=MODELS,
     flags=(SCALE,),
-    axes=(Flag("dim", "data.dim", int, "input dimension"), SCALE),
+    axes=(DIM, SCALE),
     batched={"data.weight_scale": 1.0},
 )

@@ -13,7 +13,7 @@ from icl_lab.src.data import concatenated_tokens
 from icl_lab.src.losses import binary_cross_entropies
 from icl_lab.src.model import as_model
 from icl_lab.src.prng import Purpose, purpose_key
-from icl_lab.src.statistics import mean_and_error
+from icl_lab.src.statistics import means_and_errors
 from icl_lab.src.transformer import run_stack
 
 LOG_2 = math.log(2)  # the cross-entropy of saying 1/2
@@ -43,13 +43,10 @@ def model_of(architecture):
 def test_metrics(config, model, params, eval_set):
     """The loss on the test set, that of saying 1/2, that of who knows w, and the share of labels that are right."""
     batch = sampled(sample, config, Purpose.TEST_SET, config.test_tasks)
-    logits = jax.jit(model.predict)(params, batch)
-    known = jnp.sum(batch.x_query * batch.w, axis=1)
+    logits = {"loss": jax.jit(model.predict)(params, batch), "teacher_loss": jnp.sum(batch.x_query * batch.w, axis=1)}
+    losses = {name: binary_cross_entropies(z, batch.y_query) for name, z in logits.items()}
     numbers = {"tasks": config.test_tasks, "constant_loss": LOG_2, "constant_loss_se": 0.0}
-    for name, z in {"loss": logits, "teacher_loss": known}.items():
-        losses = np.asarray(binary_cross_entropies(z, batch.y_query), np.float64)
-        numbers[name], numbers[f"{name}_se"] = mean_and_error(losses)
-    return numbers | {"accuracy": float(((logits > 0) == (batch.y_query == 1)).mean())}
+    return numbers | means_and_errors(losses) | {"accuracy": float(((logits["loss"] > 0) == batch.y_query).mean())}
 
 
 TASK = TaskSpec(

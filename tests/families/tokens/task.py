@@ -8,14 +8,13 @@ from typing import Any, NamedTuple
 import haiku as hk
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
 from icl_lab.families.task import NO_ARRAYS, TaskSpec, batches_of, task_key
 from icl_lab.src.losses import cross_entropies
 from icl_lab.src.model import Model, Params
 from icl_lab.src.prng import Purpose, purpose_key
-from icl_lab.src.statistics import mean_and_error
+from icl_lab.src.statistics import means_and_errors
 from icl_lab.src.train import Shared
 from icl_lab.store.params import flattened, nested
 
@@ -152,10 +151,7 @@ def test_metrics(config: TokensConfig, model: Model, params: Any, eval_set: Eval
     """The loss on the test set, and that of who knows the chains."""
     chains = make_test_chains(config)
     losses = {"loss": jax.jit(model.losses)(params, chains.batch), "chain_loss": _losses_of_the_chain(chains)}
-    numbers: dict[str, Any] = {"tasks": config.test_tasks}
-    for name, values in losses.items():
-        numbers[name], numbers[f"{name}_se"] = mean_and_error(np.asarray(values, np.float64))
-    return numbers
+    return {"tasks": config.test_tasks, **means_and_errors(losses)}
 
 
 TASK = TaskSpec(
