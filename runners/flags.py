@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from ml_collections import ConfigDict
@@ -12,7 +13,7 @@ from ml_collections import ConfigDict
 from icl_lab.lab import cli
 from icl_lab.lab.configs.config_help import listing
 from icl_lab.lab.configs.earlier_names import todays_words
-from icl_lab.lab.configs.family import AUTO, Family, Flag
+from icl_lab.lab.configs.family import AUTO, Family, Flag, flag_of
 from icl_lab.lab.configs.keys import leaves
 from icl_lab.lab.configs.presets import preset, resolve, set_values, value_at
 from icl_lab.lab.configs.registry import family_of_model, outputs_of
@@ -22,16 +23,14 @@ from icl_lab.runners import distributed, llc, resume
 from icl_lab.runners.distributed import Process
 from icl_lab.runners.llc import Llc
 from icl_lab.runners.resume import Persistence
+from icl_lab.src.config import StackConfig
 from icl_lab.store.outputs import run_directory
 
 # flags of every family whose config has the field; the default is the preset's value
 COMMON_FLAGS = (
-    Flag("steps", "training.steps", int, "training steps"),
-    Flag("eval_every", "eval_every", int, "steps between two records of the metrics"),
-    Flag("batch_size", "training.batch_size", int, "tasks in a training batch"),
-    Flag("lr", "training.lr", float, "learning rate"),
-    Flag("num_layers", "model.num_layers", int, "attention layers"),
-    Flag("num_heads", "model.num_heads", int, "heads of each layer"),
+    *map(partial(flag_of, RunConfig()), ("training.steps", "eval_every", "training.batch_size", "training.lr")),
+    flag_of(StackConfig(), "model.num_layers", text="attention layers"),
+    flag_of(StackConfig(), "model.num_heads"),
 )
 
 

@@ -71,6 +71,12 @@ def check_fields(config: Any) -> None:
             meaning.check(name, getattr(config, name))
 
 
+def meaning_of(kind: type[Any], name: str) -> Meaning:
+    """The meaning of a field of a class."""
+    of_kind: Any = kind
+    return _of_kind(of_kind)[name]
+
+
 def meanings(config: Any) -> Iterator[tuple[str, Meaning]]:
     """(dotted name, meaning) of each field of a config, and of its sections, that says what it means."""
     kind: Any = type(config)

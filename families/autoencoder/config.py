@@ -19,7 +19,7 @@ from icl_lab.families.languages.flags import (
     pool_arrays,
     with_negatives,
 )
-from icl_lab.lab.configs.family import Family, Flag, Preset, layers_seconds
+from icl_lab.lab.configs.family import Family, Preset, flag_of, layers_seconds
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.src.batch import StringBatch
 from icl_lab.src.checks import TOO_MANY, require
@@ -140,8 +140,8 @@ def _alone(data: LanguageData) -> LanguageData:
 
 
 FLAGS = (
-    Flag("code_dim", "model.dim", int, "channels of the code"),
-    Flag("input", "model.input", str, "what the encoder reads", AUTOENCODER_INPUTS),
+    flag_of(AutoencoderModel(), "model.dim", "code_dim"),
+    flag_of(AutoencoderModel(), "model.input"),
     *LANGUAGE_FLAGS,
 )
 

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from icl_lab.lab.configs.earlier_names import first_value
-from icl_lab.lab.configs.family import Family, Flag, Preset, layers_seconds
+from icl_lab.lab.configs.family import Family, Flag, Preset, flag_of, layers_seconds
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.lab.flag_types import INFINITY, Either, Whole
 from icl_lab.src.batch import context_shapes
 from icl_lab.src.config import DecoderConfig, check_arrays
 from icl_lab.src.data_config import PoolData
-from icl_lab.src.registries import SCHEDULES, TASK_DISTRIBUTIONS
 
 NOISY_DIM, PAIRS_A_DIM = 32, 2  # of a sequence: its noise variance is D over the first, its length D times the second
 
@@ -115,33 +114,22 @@ MODELS = {
 # --- flags and axes ---
 
 
+DEFAULT = DiversityConfig()
 FLAGS = (
-    Flag(
-        "num_tasks",
-        "data.num_tasks",
-        Either(INFINITY, math.inf, Whole(1)),
-        "tasks in the pool, M; inf draws a fresh one for each sequence",
-    ),
-    Flag(
-        "task_distribution",
-        "data.task_distribution",
-        str,
-        "distribution of the tasks",
-        TASK_DISTRIBUTIONS,
-        former=("task_law",),
-    ),
-    Flag("dim", "data.dim", int, "dimension; noise variance D/32 and 2 D pairs follow it"),
-    Flag("num_pairs", "data.num_pairs", int, "pairs of a sequence, K"),
-    Flag("noise_std", "data.noise_std", float, "standard deviation of the labels' noise"),
-    Flag("weight_decay", "training.weight_decay", float, "weight decay of the blocks' kernels"),
-    Flag("schedule", "training.schedule", str, "of the learning rate", SCHEDULES),
+    flag_of(DEFAULT, "data.num_tasks", read=Either(INFINITY, math.inf, Whole(1))),
+    flag_of(DEFAULT, "data.task_distribution", former=("task_law",)),
+    flag_of(DEFAULT, "data.dim", text="dimension; noise variance D/32 and 2 D pairs follow it"),
+    flag_of(DEFAULT, "data.num_pairs", text="pairs of a sequence, K"),
+    flag_of(DEFAULT, "data.noise_std"),
+    flag_of(DEFAULT, "training.weight_decay", text="weight decay of the blocks' kernels"),
+    flag_of(DEFAULT, "training.schedule", text="of the learning rate"),
 )
 CAPACITY = (
     *(
         Flag(key.rpartition(".")[2], key, str, f"{key} of the config")
         for key in ("training.batch_size", "training.steps", "training.lr", "model.num_layers", "model.num_heads")
     ),
-    Flag("d_model", "model.d_model", str, "channels of a row", former=("embed_size",)),
+    flag_of(DEFAULT, "model.d_model", read=str, former=("embed_size",)),
     Flag("mlp_width", "model.mlp_width", str, "model.mlp_width of the config"),
 )
 

@@ -21,20 +21,12 @@ POOL = "its pool's tasks"
 # --- columns of a table; a column keeps the name that its field had first ---
 
 ASKED: dict[str, Callable[[DiversityConfig], Any]] = {
-    "num_tasks": lambda config: config.data.num_tasks,
+    **columns.fields("data.num_tasks"),
     "task_law": lambda config: config.data.task_distribution,
-    "dim": lambda config: config.data.dim,
-    "num_pairs": lambda config: config.data.num_pairs,
-    "noise_std": lambda config: config.data.noise_std,
-    "num_layers": lambda config: config.model.num_layers,
-    "num_heads": lambda config: config.model.num_heads,
+    **columns.fields("data.dim", "data.num_pairs", "data.noise_std", "model.num_layers", "model.num_heads"),
     "embed_size": lambda config: config.model.d_model,
-    "mlp_width": lambda config: config.model.mlp_width,
-    "batch_size": lambda config: config.training.batch_size,
-    "steps": lambda config: config.training.steps,
-    "lr": lambda config: config.training.lr,
-    "weight_decay": lambda config: config.training.weight_decay,
-    "schedule": lambda config: config.training.schedule,
+    **columns.fields("model.mlp_width", *(f"training.{name}" for name in ("batch_size", "steps", "lr"))),
+    **columns.fields("training.weight_decay", "training.schedule"),
 }
 HEADLINE = tuple(
     f"{prefix}_{name}"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from icl_lab.families.autoencoder.config import AutoencoderConfig, autoencoder_of
-from icl_lab.families.languages.data import CODE_SCALES, CODES, CodeConfig, LanguageData
+from icl_lab.families.languages.data import CodeConfig, LanguageData
 from icl_lab.families.languages.flags import (
     FOLLOWS,
     LANGUAGE_FLAGS,
@@ -20,7 +20,7 @@ from icl_lab.families.languages.flags import (
     pool_arrays,
     with_negatives,
 )
-from icl_lab.lab.configs.family import Family, Flag, Preset, StackRun
+from icl_lab.lab.configs.family import Family, Preset, StackRun, flag_of
 from icl_lab.src.batch import context_shapes
 from icl_lab.src.checks import require
 from icl_lab.src.config import Architecture, EmbeddedModel
@@ -168,19 +168,20 @@ MODELS: dict[str, dict[str, Preset]] = {
 }
 
 
+DEFAULT = LanguagesConfig()
 FLAGS = (
-    Flag("num_pairs", "data.num_pairs", int, "labelled strings of a context, N"),
-    Flag("positive_share", "data.positive_share", float, "chance that a label is 1"),
-    Flag("code", "code.kind", str, "how strings become vectors", CODES),
-    Flag("code_scale", "code.scale", str, "of a code: whitened, centred, or raw features", CODE_SCALES),
-    Flag("code_dim", "code.dim", int, "channels of a code"),
+    flag_of(DEFAULT, "data.num_pairs", text="labelled strings of a context, N"),
+    flag_of(DEFAULT, "data.positive_share"),
+    flag_of(DEFAULT, "code.kind", "code"),
+    flag_of(DEFAULT, "code.scale", "code_scale", "of a code: whitened, centred, or raw features"),
+    flag_of(DEFAULT, "code.dim", "code_dim"),
     *LANGUAGE_FLAGS,
 )
 AXES = (
     *FLAGS,
-    Flag("num_layers", "model.num_layers", int, "attention layers"),
-    Flag("lr", "training.lr", float, "learning rate"),
-    Flag("steps", "training.steps", int, "training steps"),
+    flag_of(DEFAULT, "model.num_layers", text="attention layers"),
+    flag_of(DEFAULT, "training.lr"),
+    flag_of(DEFAULT, "training.steps"),
 )
 
 FAMILY = Family(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from icl_lab.families.languages.data import ALIGNMENTS, NEGATIVES, LanguageData
-from icl_lab.lab.configs.family import Flag
+from icl_lab.families.languages.data import LanguageData
+from icl_lab.lab.configs.family import Flag, flag_of
 from icl_lab.src.words import words_of
 
 if TYPE_CHECKING:
@@ -16,12 +16,12 @@ DEFAULT = LanguageData()
 
 
 LANGUAGE_FLAGS = (
-    Flag("negatives", "data.negatives", str, "what strings that are no members look like", NEGATIVES),
-    Flag("num_languages", "data.num_languages", int, "random languages to train on, where languages has `random`"),
-    Flag("max_length", "data.max_length", int, "longest string"),
-    Flag("min_length", "data.min_length", int, "shortest string"),
-    Flag("alignment", "data.alignment", str, "where a string stands among its pads", ALIGNMENTS),
-    Flag("pool_seed", "data.pool_seed", int, "seed of the strings and of which are kept for the tests"),
+    flag_of(DEFAULT, "data.negatives", text="what strings that are no members look like"),
+    flag_of(DEFAULT, "data.num_languages", text="random languages to train on, where languages has `random`"),
+    flag_of(DEFAULT, "data.max_length"),
+    flag_of(DEFAULT, "data.min_length"),
+    flag_of(DEFAULT, "data.alignment"),
+    flag_of(DEFAULT, "data.pool_seed"),
 )
 LANGUAGE_LISTS = (
     Flag("languages", "data.languages", words_of, "regular expressions, tomita1 to tomita7, tomita (all), or random"),

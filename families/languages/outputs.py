@@ -30,16 +30,12 @@ IN_WORDS = {
 }
 
 ASKED: dict[str, Callable[[LanguagesConfig], Any]] = {
-    "negatives": lambda config: config.data.negatives,
-    "num_pairs": lambda config: config.data.num_pairs,
+    **columns.fields("data.negatives", "data.num_pairs"),
     "code": lambda config: config.code.kind,
     "code_scale": lambda config: config.code.scale,
     "code_dim": lambda config: config.code.dim,
     "num_languages": lambda config: config.data.num_languages or len(config.data.languages),
-    "num_layers": lambda config: config.model.num_layers,
-    "alignment": lambda config: config.data.alignment,
-    "pool_seed": lambda config: config.data.pool_seed,
-    "steps": lambda config: config.training.steps,
+    **columns.fields("model.num_layers", "data.alignment", "data.pool_seed", "training.steps"),
 }
 ON_TEST_SET = (
     *(f"{who}_loss" for who in ("gd", "ridge", "optimum", "optimum_biased", "no_context", "version_space")),

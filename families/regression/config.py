@@ -9,23 +9,32 @@ are layer norms, MLPs or interleaved tokens.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
-from icl_lab.lab.configs.family import AUTO, PRESETS, SORTED_PAIR, Family, Flag, Preset, StackRun, layers_seconds
+from icl_lab.lab.configs.family import (
+    AUTO,
+    PRESETS,
+    SORTED_PAIR,
+    Family,
+    Flag,
+    Preset,
+    StackRun,
+    flag_of,
+    layers_seconds,
+)
 from icl_lab.lab.flag_types import Either, number
 from icl_lab.src.checks import require
 from icl_lab.src.config import (
-    DIFFICULTIES,
-    PLACEMENTS,
     ContextConfig,
     ModelConfig,
     StackConfig,
 )
 from icl_lab.src.data_config import DataConfig
-from icl_lab.src.fields import field
-from icl_lab.src.registries import BY_DIFFICULTY, NAMED_BASELINES, NOISE_MODES, ORDERINGS, WITHOUT_SIGMA
+from icl_lab.src.fields import field, meaning_of, meanings
+from icl_lab.src.registries import BY_DIFFICULTY, NAMED_BASELINES, WITHOUT_SIGMA
 from icl_lab.src.words import did_you_mean
 
 
@@ -172,30 +181,27 @@ MODELS: dict[str, dict[str, Preset]] = {
 # --- flags and axes ---
 
 CONTEXTS = {"": "base", "train_": "train", "eval_": "eval"}
-WHERE = {"base": "both contexts", "train": "training contexts", "eval": "evaluation contexts"}
-# flag -> (field of a context, its values, what it is, other names in sweeps)
-OF_A_CONTEXT: dict[str, tuple[Iterable[str] | None, str, tuple[str, ...]]] = {
-    "ordering": (ORDERINGS, "order of the pairs", ()),
-    "noise_mode": (NOISE_MODES, "how pairs are corrupted", ()),
-    "noise_p": (None, "share of pairs hit", ("p",)),
-    "noise_sigma": (None, "standard deviation of label noise", ("sigma",)),
-    "noise_placement": (PLACEMENTS, "where corrupted pairs stand", ("placement",)),
-}
+OTHER_NAMES = {"noise_p": ("p",), "noise_sigma": ("sigma",), "noise_placement": ("placement",)}  # of flags, in sweeps
+OF_A_CONTEXT = ("ordering", "noise_mode", "noise_p", "noise_sigma", "noise_placement")
 
 
-def _context_flag(prefix: str, field: str) -> Flag:
-    choices, text, short = OF_A_CONTEXT[field]
-    text = f"{text}, in {WHERE[CONTEXTS[prefix]]} alone" if prefix else text
-    read, key = (str if choices else NUMBER_OR_AUTO), f"{CONTEXTS[prefix]}.{field}"
-    return Flag(prefix + field, key, read, text, choices, AUTO, () if prefix else short)
+def _context_flag(prefix: str, name: str) -> Flag:
+    """The flag of a field of the contexts, of both or with a prefix of one alone."""
+    section, said = CONTEXTS[prefix], dict(meanings(ContextConfig()))[name]
+    text = re.sub(r" (in |of )?{}", "", said.text)
+    text = f"{text}, in {meaning_of(RegressionConfig, section).text} alone" if prefix else text
+    other = () if prefix else OTHER_NAMES.get(name, ())
+    return Flag(
+        prefix + name, f"{section}.{name}", str if said.names else NUMBER_OR_AUTO, text, said.names or None, AUTO, other
+    )
 
 
 NUMBER_OR_AUTO = Either((AUTO,), AUTO, number)
-POSITIONAL_ENCODING = Flag(
-    "pos_enc_size", "model.pos_enc_size", int, "size of the sinusoidal positional encoding concatenated to each token"
+POSITIONAL_ENCODING = flag_of(
+    ModelConfig(), "model.pos_enc_size", text="size of the sinusoidal positional encoding concatenated to each token"
 )
-DIFFICULTY = Flag("difficulty", "base.difficulty", str, "what easy2hard and hard2easy sort by", DIFFICULTIES, AUTO)
-CONTEXT_FLAGS = tuple(_context_flag(prefix, field) for prefix in CONTEXTS for field in OF_A_CONTEXT)
+DIFFICULTY = _context_flag("", "difficulty")
+CONTEXT_FLAGS = tuple(_context_flag(prefix, name) for prefix in CONTEXTS for name in OF_A_CONTEXT)
 
 
 # --- contexts in words, and equivalent ones ---

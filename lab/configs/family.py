@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from icl_lab.lab.configs.run import RunConfig
@@ -90,14 +91,12 @@ class Family:
 
 
 def flag_of(
-    config: RunConfig, key: str, name: str = "", text: str = "", read: Callable[[str], Any] | None = None, **given: Any
+    owner: Any, key: str, name: str = "", text: str = "", read: Callable[[str], Any] | None = None, **given: Any
 ) -> Flag:
-    """The flag of a field: what is not given is said beside the field, and its type is that of the value."""
-    meaning, value = dict(meanings(config))[key], config
-    for part in key.split("."):
-        value = getattr(value, part)
-    name, text = name or key.rpartition(".")[2], text or meaning.text
-    return Flag(name, key, read or type(value), text, meaning.names or None, **given)
+    """The flag of a field of a config, or of a section alone: what is not given is said beside the field."""
+    said, last = dict(meanings(owner)), key.rpartition(".")[2]
+    meaning, kind = said.get(key) or said[last], type(attrgetter(key if key in said else last)(owner))
+    return Flag(name or last, key, read or kind, text or meaning.text, meaning.names or None, **given)
 
 
 class StackRun(RunConfig):

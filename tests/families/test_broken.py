@@ -47,7 +47,7 @@ BROKEN = {
         "OUT = Outputs(",
         f"{REGISTERED}the family mine lacks a part: mine.outputs has no OUTPUTS",
     ),
-    "a syntax error": ("outputs.py", OUTPUTS, "OUTPUTS = = Outputs(", "outputs.py, line 16: SyntaxError: "),
+    "a syntax error": ("outputs.py", OUTPUTS, "OUTPUTS = = Outputs(", "outputs.py, line 15: SyntaxError: "),
     "no tag": (
         "config.py",
         CLASS,
@@ -162,7 +162,7 @@ def test_modules_that_fail_end_a_command_before_a_finished_run_is_lost(
     assert done.returncode == 0, done.stderr
     before = snapshot(tmp_path)
     done = workshop.run(*words, "--plugin", folder, "--overwrite", BROKEN="1")
-    sentence = f"error: plugin {folder}/outputs.py, line 16: ZeroDivisionError: division by zero\n"
+    sentence = f"error: plugin {folder}/outputs.py, line 15: ZeroDivisionError: division by zero\n"
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == sentence
     assert snapshot(tmp_path) == before
