@@ -23,7 +23,7 @@ from jax import Array
 from jax.tree_util import Partial
 
 from icl_lab.analysis.command import Command
-from icl_lab.analysis.loaded_run import ComparedRun, algorithms_of, load_compared
+from icl_lab.analysis.loaded_run import ComparedRun, baselines_of, load_compared
 from icl_lab.analysis.shifts import replaced_labels
 from icl_lab.baselines.comparison import SMALLEST_NORM, sensitivity
 from icl_lab.families.regression.baselines import defined
@@ -93,7 +93,7 @@ def matrix(loaded: ComparedRun) -> list[dict[str, Any]]:
 
     The loss also with replaced labels. Of an algorithm that is not defined the reason.
     """
-    algorithms = algorithms_of(loaded)
+    algorithms = baselines_of(loaded)
     predictors = {MODEL: loaded.predict, **defined(algorithms)}
     rows = pairs(loaded.config, predictors)
     for count, losses in replaced_labels(loaded.config, predictors).items():
@@ -122,7 +122,7 @@ def over_training(loaded: ComparedRun, names: Iterable[str] = ()) -> Iterator[di
     others: Mapping[str, Response] | None = None
     for step, checkpoint in loaded.checkpoints():
         if others is None:
-            others = {name: response(f, batch) for name, f in defined(algorithms_of(loaded, names)).items()}
+            others = {name: response(f, batch) for name, f in defined(baselines_of(loaded, names)).items()}
         responses = {MODEL: response(checkpoint.predict, batch), **others}
         yield from (row for row in against(str(step), MODEL, responses, targets) if row["column"] != MODEL)
 

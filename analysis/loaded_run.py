@@ -101,7 +101,7 @@ def compared(loaded: LoadedRun) -> ComparedRun:
     return ComparedRun(*parts, loaded.eval_set.gd, eval_set=loaded.eval_set)
 
 
-def algorithms_of(loaded: ComparedRun, names: Iterable[str] = ()) -> dict[str, Partial | str]:
+def baselines_of(loaded: ComparedRun, names: Iterable[str] = ()) -> dict[str, Partial | str]:
     """The algorithms of a run as predictors, and the baselines that its config names; all if no names are given.
 
     An undefined one is replaced by the reason.

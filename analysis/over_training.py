@@ -14,7 +14,7 @@ from jax.tree_util import Partial
 
 from icl_lab.analysis.command import Command
 from icl_lab.analysis.copying import first_layer_gradients, own_next_other
-from icl_lab.analysis.loaded_run import ComparedRun, algorithms_of, load_compared
+from icl_lab.analysis.loaded_run import ComparedRun, baselines_of, load_compared
 from icl_lab.baselines.comparison import compare
 from icl_lab.store import layout
 from icl_lab.store.atomic import write_csv
@@ -23,13 +23,13 @@ COMPARED = {"loss": "gd_loss", **{name: name for name in ("preds_diff", "model_d
 COPIED = ("own", "next", "other", "other_with_next")
 
 
-def baselines_of(loaded: ComparedRun) -> dict[str, Partial | str]:
+def descents_of(loaded: ComparedRun) -> dict[str, Partial | str]:
     """Gradient descent, and GD++ with the best rates where a run has several linear layers.
 
     An undefined baseline is replaced by the reason: GD++ is fitted in closed form, which needs the inputs' variance.
     """
     several = loaded.gd.steps > 1 and loaded.config.model.tokens == "concatenated"
-    return algorithms_of(loaded, ("gd", "gd_plus_plus") if several else ("gd",))
+    return baselines_of(loaded, ("gd", "gd_plus_plus") if several else ("gd",))
 
 
 def over_training(loaded: ComparedRun) -> list[dict[str, Any]]:
@@ -39,7 +39,7 @@ def over_training(loaded: ComparedRun) -> list[dict[str, Any]]:
     tasks before the norm as in the paper's Fig. 5, in all channels of the data and in those of x alone ("_x").
     """
     parts: list[Callable[[ComparedRun], Mapping[str, Any]]] = [
-        partial(_compared, name, other) for name, other in baselines_of(loaded).items()
+        partial(_compared, name, other) for name, other in descents_of(loaded).items()
     ]
     if loaded.config.model.interleaved:
         parts.append(_copied)

@@ -14,7 +14,7 @@ import numpy as np
 
 from icl_lab.analysis import algorithm_distance
 from icl_lab.analysis import algorithm_distance as turn
-from icl_lab.analysis.loaded_run import ComparedRun, algorithms_of, load_compared
+from icl_lab.analysis.loaded_run import ComparedRun, baselines_of, load_compared
 from icl_lab.analysis.shifts import replaced_labels
 from icl_lab.families.regression.baselines import defined, names_of
 from icl_lab.src.registries import ALGORITHM, ALWAYS, MODEL
@@ -38,7 +38,7 @@ def compared_run(run: Path) -> ComparedRun:
 def distances(run: Path) -> dict[tuple[str, str, str], float]:
     """What `algorithm_distance.pairs` measures of the transformer and the algorithms, by row, column and measure."""
     loaded = compared_run(run)
-    predictors = {MODEL: loaded.predict, **defined(algorithms_of(loaded, WITH_DIRECTION))}
+    predictors = {MODEL: loaded.predict, **defined(baselines_of(loaded, WITH_DIRECTION))}
     rows = algorithm_distance.pairs(loaded.config, predictors)
     return {(row["row"], row["column"], row["measure"]): float(row["value"]) for row in rows}
 
@@ -60,7 +60,7 @@ def cosines(run: Path) -> dict[str, np.ndarray]:
 def replaced_losses(run: Path) -> dict[str, tuple[float, ...]]:
     """The losses with so many labels of each context replaced by N(0, 1), in the order of `REPLACED`."""
     loaded = compared_run(run)
-    predictors = {MODEL: loaded.predict, **defined(algorithms_of(loaded, DESCENTS))}
+    predictors = {MODEL: loaded.predict, **defined(baselines_of(loaded, DESCENTS))}
     losses = replaced_labels(loaded.config, predictors, REPLACED)
     return {name: tuple(float(losses[count][name].mean()) for count in losses) for name in predictors}
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from icl_lab.analysis import algorithm_distance
 from icl_lab.analysis.algorithm_distance import FINAL
-from icl_lab.analysis.loaded_run import ComparedRun, algorithms_of, load_compared
+from icl_lab.analysis.loaded_run import ComparedRun, baselines_of, load_compared
 from icl_lab.families.regression.baselines import names_of
 from icl_lab.families.regression.config import RegressionConfig, gd_steps
 from icl_lab.families.regression.task import GradientDescent, make_model, make_test_batch
@@ -128,11 +128,11 @@ def _check_algorithms(name: str, config: Any, file: Path) -> None:
     run = ComparedRun(Path(), config, make_model(config), None, batch, descent)
     for baseline in NAMED_BASELINES:
         with plugin_errors(file):
-            predict = algorithms_of(run, (baseline,))[baseline]
+            predict = baselines_of(run, (baseline,))[baseline]
             shape = None if isinstance(predict, str) else jax.eval_shape(predict, batch).shape
         right = shape in (None, batch.y_query.shape)
         require(right, f"{baseline!r} gives predictions of shape {shape}; it must give one for each task, [B]")
-    defined = algorithms_of(run, (name,))[name]
+    defined = baselines_of(run, (name,))[name]
     require(not isinstance(defined, str), f"{name!r} is not defined for these runs: {defined}")
 
 

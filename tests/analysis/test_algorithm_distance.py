@@ -12,7 +12,7 @@ from jax.tree_util import Partial
 from scipy.stats import sem
 
 from icl_lab.analysis.algorithm_distance import Response, distance, response
-from icl_lab.analysis.loaded_run import ComparedRun, algorithms_of
+from icl_lab.analysis.loaded_run import ComparedRun, baselines_of
 from icl_lab.baselines.construction import gd_params
 from icl_lab.baselines.gradient_descent import gd, gd_plus_plus
 from icl_lab.baselines.step_sizes import best_step_sizes, guarded, spectrum_of
@@ -73,13 +73,13 @@ def test_a_stack_with_own_step_sizes_is_descent_with_them(x64: None) -> None:
     np.testing.assert_allclose(sizes, best_step_sizes(guarded(spectrum_of(x)), 3), rtol=1e-10)
     params = gd_params(loaded.config.architecture, sizes.tolist())
     stack = response(Partial(loaded.model.predict, params), loaded.batch)
-    found = response(algorithms_of(loaded, ("gd_own_steps",))["gd_own_steps"], loaded.batch)
+    found = response(baselines_of(loaded, ("gd_own_steps",))["gd_own_steps"], loaded.batch)
     assert is_at(stack, found, np.asarray(loaded.batch.y_query))
 
 
 def test_as_many_conjugate_gradients_as_dimensions_are_ridge(x64: None) -> None:
     """Without noise, where there are more pairs than dimensions."""
-    found = algorithms_of(loaded_of(num_layers=4, recurrent=True), ("conjugate_gradients", "ridge", "newton_schulz"))
+    found = baselines_of(loaded_of(num_layers=4, recurrent=True), ("conjugate_gradients", "ridge", "newton_schulz"))
     batch = batch_of(2)
     ends = [response(found[name], batch).predictions for name in ("conjugate_gradients", "ridge")]
     np.testing.assert_allclose(*ends, rtol=1e-6)
@@ -135,7 +135,7 @@ def test_what_is_not_defined_says_why(
 
     for name in ("trained_gd_plus_plus", "fitted_gd_plus_plus"):
         monkeypatch.setattr(gd_plus_plus, name, lambda *_: Partial(jnp.zeros_like))
-    found = algorithms_of(loaded_of(**model))
+    found = baselines_of(loaded_of(**model))
     assert [*found] == [*ALGORITHMS]
     reasons = {name: value for name, value in found.items() if isinstance(value, str)}
     assert reasons.keys() == missing.keys()
@@ -147,7 +147,7 @@ def test_what_is_not_defined_says_why(
 def test_solvers_on_an_interval_have_the_eigenvalues_of_each_context(name: str, x64: None) -> None:
     """Three steps by NumPy, one context at a time: the residual polynomial of its own smallest and largest."""
     batch = batch_of(3)
-    predictions = response(algorithms_of(loaded_of(num_layers=3), (name,))[name], batch).predictions
+    predictions = response(baselines_of(loaded_of(num_layers=3), (name,))[name], batch).predictions
     for x, y, query, found in zip(batch.x, batch.y, batch.x_query, predictions, strict=True):
         values, vectors = np.linalg.eigh(np.asarray(x).T @ np.asarray(x))
         low, high = values[0], values[-1]
@@ -168,7 +168,7 @@ def test_solvers_on_an_interval_have_the_eigenvalues_of_each_context(name: str, 
 @pytest.mark.parametrize("name", ["conjugate_gradients", "newton_schulz", "chebyshev", "ridge"])
 def test_runs_of_as_many_layers_share_a_program(name: str) -> None:
     """A predictor without numbers of its own is the same object for both, so that nothing is compiled again."""
-    one, other, deeper = (algorithms_of(loaded_of(num_layers=layers), (name,))[name] for layers in (2, 2, 3))
+    one, other, deeper = (baselines_of(loaded_of(num_layers=layers), (name,))[name] for layers in (2, 2, 3))
     assert one is other
     assert (one is deeper) == (name == "ridge")
 
@@ -178,7 +178,7 @@ def test_an_baseline_that_the_config_names_is_among_them(registered: Any) -> Non
     loaded = loaded_of(num_layers=1)
     config = RegressionConfig(data=DATA, baselines=("half",))
     named = ComparedRun(loaded.run, config, loaded.model, loaded.params, loaded.batch, loaded.gd)
-    found = response(algorithms_of(named, ("half",))["half"], loaded.batch)
+    found = response(baselines_of(named, ("half",))["half"], loaded.batch)
     np.testing.assert_allclose(found.predictions, 0.5 * np.asarray(loaded.batch.y[:, 0]), rtol=1e-6)
 
 

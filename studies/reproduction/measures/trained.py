@@ -13,8 +13,8 @@ from jax.tree_util import Partial
 
 from icl_lab.analysis import shifts
 from icl_lab.analysis.copying import copying
-from icl_lab.analysis.loaded_run import ComparedRun, algorithms_of
-from icl_lab.analysis.over_training import baselines_of
+from icl_lab.analysis.loaded_run import ComparedRun, baselines_of
+from icl_lab.analysis.over_training import descents_of
 from icl_lab.analysis.paired_losses import half_squared_errors
 from icl_lab.analysis.weights import interpolated, products
 from icl_lab.baselines.comparison import compare
@@ -41,8 +41,8 @@ def _test_set_errors(run: Path) -> dict[str, np.ndarray]:
 
 
 def defined_baselines(loaded: ComparedRun) -> dict[str, Partial]:
-    """`analysis.over_training.baselines_of`, less those that are not defined."""
-    return {name: predict for name, predict in baselines_of(loaded).items() if not isinstance(predict, str)}
+    """`analysis.over_training.descents_of`, less those that are not defined."""
+    return {name: predict for name, predict in descents_of(loaded).items() if not isinstance(predict, str)}
 
 
 def gd_plus_plus_of(run: Path) -> Partial:
@@ -74,7 +74,7 @@ def median_over(other: str) -> Measure:
 
     def measure(run: Path) -> float:
         loaded = compared_run(run)
-        predict = defined(algorithms_of(loaded, (other,)))[other]
+        predict = defined(baselines_of(loaded, (other,)))[other]
         losses = context_losses({"tf": loaded.predict, "other": predict}, loaded.config)
         return float(np.median(losses["tf"]) / np.median(losses["other"]))
 
