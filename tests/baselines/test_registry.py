@@ -50,7 +50,7 @@ CONFIG = RegressionConfig(
 # what tuning or a fit on sampled contexts tells besides
 BY_SAMPLES = {"clean step": {"tasks", "covariance"}}
 OF_A_BATCH: Mapping[str, Callable[[Batch], Batch]] = {
-    "inputs": lambda batch: batch._replace(x=1.1 * batch.x + 0.1),
+    "inputs": lambda batch: batch._replace(x=1.2 * batch.x[:, :, ::-1]),
     "labels": lambda batch: batch._replace(y=batch.y * np.where(np.arange(batch.y.shape[1]) == 1, -1, 1)[None]),
     "query": lambda batch: batch._replace(x_query=-0.7 * batch.x_query + 0.2),
     "": lambda batch: batch._replace(y_query=batch.y_query + 1, w=batch.w + 1),
@@ -93,6 +93,7 @@ def quick() -> Any:
         patch.setattr(gd_plus_plus.fit_gd_plus_plus.__wrapped__, "__defaults__", (2,))
         patch.setattr(of_languages, "LEAST_TASKS", 256)
         patch.setattr(of_languages, "TASKS_A_WEIGHT", 1)
+        patch.setattr(of_languages, "POINTS", 5)
         yield
 
 
@@ -161,7 +162,7 @@ def test_a_baseline_of_sequences_knows_what_it_says(name: str) -> None:
     later = batch._replace(y=batch.y.at[:, 2].add(1.0), w=batch.w + 1)
     after = np.asarray(predict(later, config))
     np.testing.assert_array_equal(after[:, :3], before[:, :3])
-    assert (after[:, 3:] != before[:, 3:]).all()
+    assert not np.array_equal(after[:, 3:], before[:, 3:])
     assert not np.array_equal(predict(batch._replace(x=1.1 * batch.x + 0.1), config), before)
     other = replace(config, data=replace(config.data, noise_std=1.0))
     assert np.array_equal(predict(batch, other), before) == ("tasks" not in known(name))
@@ -169,28 +170,30 @@ def test_a_baseline_of_sequences_knows_what_it_says(name: str) -> None:
     assert np.array_equal(predict(batch, pool), before) == ("pool" not in known(name))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_baselines_of_languages_know_what_they_say() -> None:
-    data = LanguageData(pool_size=64, max_length=6, num_pairs=6)
+    data = LanguageData(pool_size=64, max_length=10, num_pairs=6)
     code = CodeConfig(dim=4)
     fits = [
         of_languages.Fits(each, code, 2, coded_pools(each, code).train)
-        for each in (data, replace(data, languages=("a*b", "(a|b)*c", "(ab)*"), unseen_languages=()))
+        for each in (data, replace(data, languages=data.unseen_languages, unseen_languages=data.languages))
     ]
     batch = fits[0].tasks.draw(of_languages.Purpose.EVAL, 8)
     for name in (name for name in BASELINES.built_in if LANGUAGES in BASELINES[name].where):
-        predict, other = (function(name, LANGUAGES)(fitted) for fitted in fits)
+        make, first = function(name, LANGUAGES), fits[0]
+        predict = make(first)
         before = predictions(predict, batch)
         assert before.shape == (8,)
         assert np.isfinite(before).all()
         for fact, change in OF_A_BATCH.items():
             check(name, fact, before, lambda change=change, predict=predict: predictions(predict, change(batch)))
-        fitted = {"clean step", "tasks", "languages"} & {*BASELINES[name].knows}
-        assert np.array_equal(predictions(other, batch), before) == (not fitted), name
+        if not {"clean step", "tasks", "languages"} & {*BASELINES[name].knows}:
+            np.testing.assert_array_equal(predictions(make(fits[1]), batch), before)
 
 
 def test_baselines_of_strings_know_what_they_say() -> None:
-    belongs = np.array([[1, 1, 0, 0], [1, 0, 1, 0], [0, 1, 1, 1]], bool)
+    belongs = np.array([[1, 1, 0, 0], [1, 0, 1, 0], [0, 1, 1, 0]], bool)
     strings, labels = np.array([[0, 1, 2], [1, 2, 3], [2, 0, 1]]), np.array([[1, 1], [-1, 1], [1, 1]])
     changes = {
         "labels": (belongs, strings, -labels),
