@@ -25,7 +25,7 @@ import numpy as np
 
 from icl_lab.baselines.registry import score_of_pairs
 from icl_lab.families.regression.config import RegressionConfig
-from icl_lab.families.regression.outputs import DETECTORS
+from icl_lab.families.regression.table import DETECTORS
 from icl_lab.src.batch import Batch
 from icl_lab.src.checks import ConfigError, same_shape
 from icl_lab.src.context import Context

@@ -22,8 +22,8 @@ from icl_lab.analysis.comparators import half_errors
 from icl_lab.families.regression import baselines as made_of
 from icl_lab.families.regression.baselines import Predictor, made, names_of, tuned_gd
 from icl_lab.families.regression.config import RegressionConfig
-from icl_lab.families.regression.outputs import MEASURED as COLUMNS
 from icl_lab.families.regression.outputs import positions_differ
+from icl_lab.families.regression.table import MEASURED as COLUMNS
 from icl_lab.families.regression.task import (
     GradientDescent,
     corrupted_step_size_batch,

@@ -13,7 +13,8 @@ from icl_lab.analysis.separation import detectors, matched_auroc, separation
 from icl_lab.baselines.gradient_descent import minus_gd_error
 from icl_lab.baselines.mask_bayes import clean_posterior
 from icl_lab.families.regression.config import RegressionConfig
-from icl_lab.families.regression.outputs import DETECTORS, OUTPUTS
+from icl_lab.families.regression.outputs import OUTPUTS
+from icl_lab.families.regression.table import DETECTORS
 from icl_lab.families.regression.task import clean_twin, evaluation_context
 from icl_lab.plots import style
 from icl_lab.plots.dots import draw_attention_stats
