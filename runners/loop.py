@@ -1,6 +1,7 @@
 """Trains a pack of runs in their directories; a single run is a pack of one.
 
 The host reads values only between chunks: there it records, checks for divergence, saves, and checks for signals.
+`src.train` has the step and the chunk, `pack` the state, `resume` what begins and goes on, `finish` the outputs.
 """
 
 from __future__ import annotations

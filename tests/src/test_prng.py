@@ -140,8 +140,8 @@ def test_vmap_equals_a_loop_and_jit_equals_eager(x64):
     )
     loop = [draw_everything(key, number) for key, number in zip(keys, numbers, strict=True)]
     together = jax.jit(jax.vmap(draw_everything))(keys, numbers)
-    for rows, lanes in zip(zip(*loop, strict=True), together, strict=True):
-        np.testing.assert_array_equal(lanes, np.stack(rows))
+    for rows, batched in zip(zip(*loop, strict=True), together, strict=True):
+        np.testing.assert_array_equal(batched, np.stack(rows))
 
 
 def test_split_and_fold_in_are_blocks_of_their_own_domains():

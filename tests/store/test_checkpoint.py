@@ -32,7 +32,7 @@ def test_the_last_two_are_kept(tmp_path_factory: pytest.TempPathFactory, saved: 
 def test_a_pack_stopped_between_two_saves_has_a_common_step(
     tmp_path_factory: pytest.TempPathFactory, saved: list[int], ahead: int
 ) -> None:
-    """Lanes save one after another: `ahead` of four have the last step, the others the one before it."""
+    """Runs save one after another: `ahead` of four have the last step, the others the one before it."""
     runs = [tmp_path_factory.mktemp("run") for _ in range(4)]
     for place, run in enumerate(runs):
         for step in saved if place < ahead else saved[:-1]:
