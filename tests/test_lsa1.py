@@ -14,10 +14,14 @@ from icl_lab import store
 from icl_lab.analysis import alignment
 from icl_lab.analysis.loaded_run import load_compared
 from icl_lab.families.regression.task import make_model
+from icl_lab.lab.configs.presets import preset, resolve
 from icl_lab.plots.run_figures import draw_run
-from icl_lab.store import layout
+from icl_lab.store import layout, rundir
 from tests import reference
-from tests.runners.tiny import copied, in_float64, tokens
+from tests.doors import Ran, ran
+from tests.runners.tiny import LSA1, copied, in_float64, results, tokens
+
+__all__ = ["ran"]
 
 # Pinned, for the run stands for all that were made in its form. One of a later form is another folder beside it.
 FILES = {
@@ -100,3 +104,26 @@ def test_it_is_a_row_of_the_table(example: Path) -> None:
     (row,) = store.table(example).to_dict("records")
     assert (row["status"], row["training.steps"], row["model.num_layers"]) == ("done", 5000, 1)
     assert row["headline.tf_loss"] == read(example, layout.SUMMARY)["headline"]["tf_loss"]
+
+
+FLAGS = "--save_attention --attention_batch 64 --eval_every 100".split()  # of the command in docs/contract.md
+
+
+def test_its_own_flags_find_it_done_and_show_it(copy: Path, ran: Ran) -> None:
+    """None of its files is touched; other settings are refused."""
+    before = results(copy)
+    done = ran(LSA1, *FLAGS, "--out", copy)
+    assert (done.status, done.err) == (0, "")
+    loss = read(copy, layout.SUMMARY)["headline"]["tf_loss"]
+    (line,) = (line for line in done.out.splitlines() if "trained transformer" in line)
+    assert line.split()[2] == f"{loss:.4f}"
+    assert results(copy) == before
+    other = ran(LSA1, *FLAGS, "--steps", 10, "--out", copy)
+    assert (other.status, "holds a run of another config" in other.err) == (2, True)
+
+
+def test_it_is_found_without_out_too(example: Path, tmp_path: Path) -> None:
+    """What `--overwrite` redoes is the newest run of the config, and no other one."""
+    stored = rundir.read_config(copied(example, tmp_path / "runs" / "lsa1"))
+    for config, name in ((stored, "lsa1"), (resolve(preset("lsa1")), "lsa1_1")):
+        assert rundir.choose(config, None, overwrite=True, runs=tmp_path / "runs").name == name
