@@ -39,14 +39,25 @@ def test_hashes_are_those_of_sha256sum(root: Path) -> None:
 
 # What the folders import and no number comes from: figures; flags, which end in the config; threads, devices and
 # variables, which meta.json has beside the sources; kept programs, which change no bit; signals, at which a
-# training stops; what identifies a plugin.
+# training stops; what identifies a plugin, and which are loaded; how a command ends.
 NO_RESULTS = {
     "plots",
     *(
         f"lab/{name}"
         for name in ("cli", "caches", "compile_cache", "environment", "environment_variables", "executors")
     ),
-    *(f"lab/{name}" for name in ("flag_types", "plugin_digest", "plugin_files", "regular_file")),
+    *(
+        f"lab/{name}"
+        for name in (
+            "command_end",
+            "flag_types",
+            "loaded_plugins",
+            "plugin_digest",
+            "plugin_files",
+            "registries",
+            "regular_file",
+        )
+    ),
 }
 
 
