@@ -14,7 +14,7 @@ from icl_lab.lab.configs.keys import leaves
 from icl_lab.lab.configs.run import fields_of
 from icl_lab.lab.executors.signals import RESUME_HINT, catch_signals
 from icl_lab.runners import distributed, flags, llc
-from icl_lab.runners.resume import locked_runs, restore_threads
+from icl_lab.runners.locks import locked_runs, restore_threads
 from icl_lab.runners.static_shape import Run
 from icl_lab.runners.summary import summary_text
 from icl_lab.src.words import printable

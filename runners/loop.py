@@ -25,9 +25,10 @@ from icl_lab.runners import llc
 from icl_lab.runners.distributed import agree_on, check_same_step
 from icl_lab.runners.finish import DEFAULT_OUTPUTS, OutputOptions, add_asked, check_parts, finalize, preload_packages
 from icl_lab.runners.llc import Watch
+from icl_lab.runners.locks import locked_runs
 from icl_lab.runners.pack import GROWTH, Pack
 from icl_lab.runners.progress import NULL_LOGGER, Logger
-from icl_lab.runners.resume import DEFAULT_PERSISTENCE, Persistence, begin, by_checkpoint, cut_files, locked_runs
+from icl_lab.runners.resume import DEFAULT_PERSISTENCE, Persistence, begin, by_checkpoint, cut_files
 from icl_lab.runners.static_shape import Run, static_shape, training_part
 from icl_lab.src.precision import use_highest_precision
 from icl_lab.src.train import NEVER

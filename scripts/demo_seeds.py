@@ -20,7 +20,8 @@ from icl_lab.lab.executors.signals import RESUME_HINT, catch_signals
 from icl_lab.lab.flag_types import COUNT, SEED
 from icl_lab.runners import resume
 from icl_lab.runners.command import print_notices, report_divergence, report_stop
-from icl_lab.runners.resume import Persistence, locked_runs
+from icl_lab.runners.locks import locked_runs
+from icl_lab.runners.resume import Persistence
 from icl_lab.src.statistics import mean_and_interval
 from icl_lab.store import layout, rundir
 from icl_lab.store.metrics import read_summary

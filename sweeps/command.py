@@ -20,7 +20,7 @@ from icl_lab.lab.executors.worker import available_cores
 from icl_lab.lab.registries import FAMILIES
 from icl_lab.runners.command import print_notices, resume_command
 from icl_lab.runners.flags import preset_for_depth
-from icl_lab.runners.resume import print_kept_files
+from icl_lab.runners.locks import print_kept_files
 from icl_lab.src.words import printable
 from icl_lab.store import checkpoint, layout, rundir
 from icl_lab.store.lock import locked, locked_file

@@ -13,8 +13,9 @@ from icl_lab.lab.configs.registry import from_dict
 from icl_lab.lab.configs.run import to_dict
 from icl_lab.lab.executors.signals import Signals
 from icl_lab.lab.executors.task import Context, Outcome, Report, Task
+from icl_lab.runners.locks import restore_threads
 from icl_lab.runners.progress import Logger, meter
-from icl_lab.runners.resume import DEFAULT_PERSISTENCE, Persistence, restore_threads
+from icl_lab.runners.resume import DEFAULT_PERSISTENCE, Persistence
 from icl_lab.runners.static_shape import Run
 from icl_lab.store import provenance, rundir
 from icl_lab.store.lock import in_use, locked

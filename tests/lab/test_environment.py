@@ -10,7 +10,7 @@ import pytest
 
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.lab import environment
-from icl_lab.runners.resume import locked_runs
+from icl_lab.runners.locks import locked_runs
 from icl_lab.store import layout, rundir
 from icl_lab.store.atomic import write_json
 from icl_lab.store.readers import StoreError

@@ -10,7 +10,7 @@ import pytest
 from icl_lab.families.diversity.config import DiversityConfig
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.runners.command import report_divergence, report_stop, resume_command
-from icl_lab.runners.resume import locked_runs, restore_threads
+from icl_lab.runners.locks import locked_runs, restore_threads
 from icl_lab.store import StoreError, checkpoint, layout, rundir
 from icl_lab.store.lock import locked
 from icl_lab.store.provenance import provenance_of

@@ -177,7 +177,7 @@ def test_programs_that_are_compiled_anew_give_the_same_bytes(
 RESTORE = """
 import os, sys
 from pathlib import Path
-from icl_lab.runners.resume import restore_threads
+from icl_lab.runners.locks import restore_threads
 restore_threads(Path(sys.argv[1]), int(sys.argv[2]))
 print(os.environ.get("NPROC"))
 """

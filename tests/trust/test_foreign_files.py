@@ -14,7 +14,7 @@ from safetensors.numpy import load as load_safetensors
 from safetensors.numpy import save as save_safetensors
 
 from icl_lab.families.regression.config import RegressionConfig
-from icl_lab.runners.resume import restore_threads
+from icl_lab.runners.locks import restore_threads
 from icl_lab.store import StoreError, checkpoint, layout, rundir
 from icl_lab.store.atomic import write_safetensors
 from icl_lab.store.provenance import provenance_of
