@@ -210,4 +210,4 @@ def test_a_sweep_has_its_axes_and_its_columns(workshop: Workshop, tmp_path: Path
 def test_a_value_of_a_lane_is_no_reason_for_another_pack(workshop: Workshop, tmp_path: Path) -> None:
     words = [SWEEP, "logistic", *SIZES, "--dim", "2,3", "--weight_scale", "1,3", "--seeds", "0,1", *PLUGIN, "--dry_run"]
     done = workshop.run(*words, "--executor", "packed", "--runs_dir", tmp_path / "runs", "--out", tmp_path / "out.csv")
-    assert "8 cells to do: 8 trainings in 2 packs of at most 8, executor packed" in done.stdout
+    assert "8 runs to do: 8 trainings in 2 packs of at most 8, executor packed" in done.stdout
