@@ -53,8 +53,6 @@ OUTPUTS = Outputs(
             "token_accuracy": "share of the places of unseen strings, pads included, that are decoded as they were",
             "symbol_accuracy": "share of the symbols of unseen strings that are decoded as they were",
             "test_loss": "loss on unseen strings",
-            "input": "what the encoder reads",
-            "code_dim": "channels of the code",
         },
     ),
     panels=(

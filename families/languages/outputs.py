@@ -9,7 +9,7 @@ from typing import Any
 from icl_lab.families.languages.config import LanguagesConfig
 from icl_lab.families.languages.flags import strings_lines
 from icl_lab.lab.configs import columns
-from icl_lab.lab.configs.outputs import Analysis, Columns, Criterion, Curve, NamedLoss, Outputs, Panel, Results, Summary
+from icl_lab.lab.configs.outputs import Analysis, Columns, Criterion, Curve, NamedLoss, Outputs, Panel, Results
 from icl_lab.src import loss_conventions
 
 NEEDS_CONTEXT = 0.95  # of the loss of the best linear predictor that sees the query alone
@@ -62,12 +62,9 @@ MEASURED: dict[str, Callable[[Results], Any]] = {
 }
 MEANINGS_OF_COLUMNS = {
     "negatives": "what strings that are no members look like",
-    "num_pairs": "labelled strings of a context, N",
-    "code": "how strings become vectors",
     "code_scale": "of the code",
     "code_dim": "channels of the code",
     "num_languages": "languages of training",
-    "alignment": "where a string stands among its pads",
     "pool_seed": "seed of the strings",
     "uses_context": "whether the loss is below .95 of that of the best linear predictor that sees the query alone",
     "test_loss": "half the mean squared error on unseen strings of the trained languages",
@@ -82,12 +79,6 @@ MEANINGS_OF_COLUMNS = {
     "*_loss": "half the mean squared error of this predictor",
     "*_accuracy": "accuracy of this predictor",
 }
-
-
-def over_no_context(config: LanguagesConfig, summary: Summary) -> float | None:
-    """The loss over that of the best linear predictor that sees the query alone."""
-    headline = summary["headline"]
-    return columns.ratio(headline["loss"], headline["no_context_loss"])
 
 
 def summary_lines(summary: Mapping[str, Any], run: Path, config: LanguagesConfig) -> list[str]:
@@ -149,6 +140,10 @@ OUTPUTS = Outputs(
         Analysis("languages_layer", ("layer",)),
     ),
     criteria=(
-        Criterion("loss over that of the best linear predictor without context", over_no_context, NEEDS_CONTEXT),
+        Criterion(
+            "loss over that of the best linear predictor without context",
+            columns.over("headline", "loss", "no_context_loss"),
+            NEEDS_CONTEXT,
+        ),
     ),
 )

@@ -14,10 +14,6 @@ from icl_lab.src import loss_conventions
 
 DRAWN = ("trimmed_mean", "trimmed_sem", "median")  # the first of them in the figure
 
-SETTINGS: dict[str, Callable[[LayerwiseConfig], Any]] = {
-    "num_layers": lambda config: config.model.num_layers,
-    "steps": lambda config: config.training.steps,
-}
 MEASURED: dict[str, Callable[[Results], Any]] = {  # after the last layer, of a roll-out too
     "trained": columns.trained,
     "test_loss": columns.halved("layerwise", "mse", -1),
@@ -64,7 +60,11 @@ OUTPUTS = Outputs(
     loss_convention=loss_conventions.LOSS_AND_MSE,
     test_loss=NamedLoss("test_mse", columns.at("layerwise", "mse", -1)),
     columns=Columns(
-        {}, MEASURED, {"test_mse": columns.at("layerwise", "mse", -1)}, SETTINGS, meanings=MEANINGS_OF_COLUMNS
+        {},
+        MEASURED,
+        {"test_mse": columns.at("layerwise", "mse", -1)},
+        columns.fields("model.num_layers", "training.steps"),
+        meanings=MEANINGS_OF_COLUMNS,
     ),
     panels=(WITH_DESCENT,),
     summary=summary_lines,

@@ -32,7 +32,7 @@ def _setting(context: str, name: str) -> Callable[[RegressionConfig], Any]:
 IN_FORCE = tuple(_settings(ContextConfig()))
 SETTINGS: dict[str, Callable[[RegressionConfig], Any]] = {
     **{f"{context}_{name}": _setting(context, name) for context in ("train", "eval") for name in IN_FORCE},
-    "steps": lambda config: config.training.steps,
+    **columns.fields("training.steps"),
 }
 
 

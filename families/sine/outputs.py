@@ -36,9 +36,7 @@ def summary_lines(summary: Mapping[str, Any], run: Path, config: SineConfig) -> 
 OUTPUTS = Outputs(
     loss_convention=loss_conventions.LOSS_AND_MSE,
     test_loss=NamedLoss("test_loss", columns.at("headline", "loss")),
-    columns=Columns(
-        {}, MEASURED, {"test_mse": columns.doubled("headline", "loss")}, {"steps": lambda config: config.training.steps}
-    ),
+    columns=Columns({}, MEASURED, {"test_mse": columns.doubled("headline", "loss")}, columns.fields("training.steps")),
     panels=(
         Panel(
             "loss (half MSE)",
@@ -56,7 +54,7 @@ OUTPUTS = Outputs(
     criteria=(
         Criterion(
             "loss after the context over that of zero",
-            lambda config, summary: columns.ratio(summary["headline"]["loss"], summary["headline"]["zero_loss"]),
+            columns.over("headline", "loss", "zero_loss"),
             SINE_LEFT,
         ),
     ),

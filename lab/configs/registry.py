@@ -63,7 +63,7 @@ def part(family: Family, name: str, kind: type[Part]) -> Part:
     module, plugin = family.module(name), plugin_of(FAMILIES, family.name)
     held = getattr(import_module(module) if plugin is None else imported_module(plugin, module), name.upper(), None)
     if not isinstance(held, kind):
-        is_none = f"{module} has no {name.upper()}, a {kind.__module__}.{kind.__name__}"
+        is_none = f"{module} has no {name.upper()}, an {kind.__module__}.{kind.__name__}"
         raise ConfigError(f"the family {family.name} lacks a part: {is_none}")
     return held
 

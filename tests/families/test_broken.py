@@ -173,7 +173,9 @@ def test_modules_that_hold_something_else_are_refused_before_anything_begins(
 ) -> None:
     folder = family(tmp_path / "mine", ("outputs.py", OUTPUTS, "OUTPUTS = dict("))
     done = workshop.run(RUN, "mine", *SIZES, "--plugin", folder, "--out", tmp_path / "run")
-    sentence = "error: the family mine lacks a part: mine.outputs has no OUTPUTS, a icl_lab.lab.configs.outputs.Outputs"
+    sentence = (
+        "error: the family mine lacks a part: mine.outputs has no OUTPUTS, an icl_lab.lab.configs.outputs.Outputs"
+    )
     assert (done.returncode, done.stdout, done.stderr.splitlines()[-1]) == (2, "", sentence)
     assert not (tmp_path / "run" / layout.CONFIG).exists()
 
