@@ -60,12 +60,9 @@ class RegressionConfig(StackRun):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in self.baselines:
-            known = ", ".join(NAMED_BASELINES)
+            others = f"; known are {', '.join(NAMED_BASELINES)}, and --plugin FILE brings others"
             near = did_you_mean(name, NAMED_BASELINES)
-            require(
-                name in NAMED_BASELINES,
-                f"baselines has {name!r}{near}; known are {known}, and --plugin FILE brings others",
-            )
+            require(name in NAMED_BASELINES, f"baselines has {name!r}{near or others}")
         sorts = [context.ordering for context in (self.train, self.eval) if context.ordering in BY_DIFFICULTY]
         if sorts:
             self.data.check_moments(sorts[0])

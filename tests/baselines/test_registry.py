@@ -23,6 +23,8 @@ from icl_lab.families.languages.data import CodeConfig, LanguageData
 from icl_lab.families.regression.baselines import made
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.regression.task import find_gd
+from icl_lab.lab import plugins
+from icl_lab.lab.configs.earlier_names import todays_fields
 from icl_lab.lab.configs.identity import config_id
 from icl_lab.lab.configs.presets import preset, resolve, set_values
 from icl_lab.src.batch import Batch
@@ -225,6 +227,9 @@ def test_the_config_of_a_run_keeps_its_id_and_is_read_under_the_field_s_first_na
     values = preset("lsa1")
     set_values(values, {"opponents": "gaussian_posterior"})
     assert resolve(values).baselines == ("gaussian_posterior",)
+    written = {"opponents": ["gaussian_posterior"]}
+    assert todays_fields(written, RegressionConfig) == {"baselines": ["gaussian_posterior"]}
+    assert plugins.opponent is plugins.baseline
 
 
 def test_an_unknown_one_is_refused_with_the_nearest() -> None:
