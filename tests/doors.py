@@ -63,9 +63,9 @@ def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
     def run(command: str, *words: object) -> CommandResult:
         monkeypatch.setattr(sys, "argv", [command, *map(str, words)])
+        place = ROOT / command.replace(".", "/")
+        file = place / "__main__.py" if place.is_dir() else place.with_suffix(".py")
         with pytest.raises(SystemExit) as exited:
-            place = ROOT / command.replace(".", "/")
-            file = place / "__main__.py" if place.is_dir() else place.with_suffix(".py")
             runpy.run_path(str(file), run_name="__main__")
         said = capsys.readouterr()
         return CommandResult(int(exited.value.code or 0), said.out, said.err)

@@ -62,7 +62,7 @@ TABLE: dict[tuple[Any, str], Pair] = {
     (bayes, "best_smoothing"): lambda a, b: bayes.best_smoothing(batch_of(b)._replace(y=b), a, jnp.ones((2, 3)), 1.0),
     (loss_curves, "prediction_losses"): lambda a, b: loss_curves.prediction_losses(a[None], batch_of(b)),
     (loss_curves, "unstable_share"): lambda a, b: loss_curves.unstable_share(a[None], b[None]),
-    (paired_losses, "ratio_and_error"): paired_losses.ratio_and_error,
+    (statistics, "ratio_and_error"): statistics.ratio_and_error,
     (paired_losses, "half_squared_errors"): lambda a, b: paired_losses.half_squared_errors(
         {"mine": lambda _: a}, batch_of(b)
     ),

@@ -29,7 +29,7 @@ from icl_lab.analysis import (
     stages,
     task_diversity,
 )
-from icl_lab.analysis.llc import __main__
+from icl_lab.analysis.llc import __main__ as llc
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.lab import cli
 from icl_lab.lab.configs.run import to_dict
@@ -70,7 +70,7 @@ ANALYSES = [
         developmental_metrics,
         essential_dynamics,
         layerwise,
-        __main__,
+        llc,
         llc_calibrate,
         llc_saturation,
         losses,

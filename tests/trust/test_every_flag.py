@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from icl_lab.analysis import llc_calibrate
-from icl_lab.analysis.llc import __main__
+from icl_lab.analysis.llc.settings import selection as checkpoints
 from icl_lab.lab import cli
 from icl_lab.lab.environment import UnusableEnvironment
 from icl_lab.lab.flag_types import SEED, Either, Number, Whole, number, whole_number
@@ -33,7 +33,7 @@ WORDS = {
     *("coordinator_address", "ray_address", "data", "llc_data", "mask", "llc_mask", "setting", "delete", "wandb"),
     *("preconditioner", "llc_preconditioner", "slurm"),
 }
-READ = (__main__.selection, llc_calibrate._checkpoint)  # text with numbers in it, which are of checked types
+READ = (checkpoints, llc_calibrate._checkpoint)  # text with numbers in it, which are of checked types
 HUGE = ["10000000000000000000000", "1e22", "-1e22"]
 NONE = ["", "x", "nan", "1_0x", "1e999999999", "9" * 5000, "1,5x", "٣x", "--"]
 
@@ -242,9 +242,9 @@ def test_selections_of_checkpoints(parsers: dict[str, cli.Parser]) -> None:
     found = [one for one in flags_of(parsers) if one[2].dest == "checkpoints"]
     assert len(found) == 3
     for _, parser, action, kind in found:
-        assert kind.__name__ == __main__.selection.__name__  # a command that runs has it as its own
+        assert kind.__name__ == checkpoints.__name__  # a command that runs has it as its own
         for text, selection in SELECTIONS.items():
-            assert __main__.selection(text) == selection
+            assert checkpoints(text) == selection
             assert not refusal(parser, action, text)
         for text in NO_SELECTIONS:
             assert "--checkpoints" in refusal(parser, action, text), text

@@ -18,7 +18,8 @@ import pytest
 from icl_lab import store
 from icl_lab.analysis import compare, shifts
 from icl_lab.analysis.development.llc_curve import read_curve, read_like
-from icl_lab.analysis.llc import __main__, traces
+from icl_lab.analysis.llc import settings as llc_settings
+from icl_lab.analysis.llc import traces
 from icl_lab.analysis.llc.settings import Settings
 from icl_lab.benchmarks import bench, report
 from icl_lab.families.languages import expressions
@@ -294,13 +295,13 @@ def parsers() -> dict[str, tuple[tuple[str, ...], Callable[[str], object]]]:
 
     def settings(text: str) -> object:
         built = cli.Parser("test", "")
-        __main__.add_flags(built)
+        llc_settings.add_flags(built)
         choice.add_flags(built)
-        return __main__.settings_of(built.parse(text.split()))
+        return llc_settings.settings_of(built.parse(text.split()))
 
     def selected(text: str) -> object:
         built = cli.Parser("test", "")
-        built.add_argument("--checkpoints", type=__main__.selection)
+        built.add_argument("--checkpoints", type=llc_settings.selection)
         return built.parse([f"--checkpoints={text}"])
 
     flags = ("--eps 1e-4 --chains 3", "--nbeta 10 --mask linear", "--slurm partition=a,minutes=3 --task_gpus 0.25")

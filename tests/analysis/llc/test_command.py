@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from icl_lab.analysis.llc import __main__, checkpoints
+from icl_lab.analysis.llc import checkpoints, settings
 from icl_lab.analysis.llc import traces as llc_traces
 from icl_lab.analysis.llc.checkpoints import _choose, estimate_run
 from icl_lab.analysis.llc.settings import Settings
@@ -112,7 +112,7 @@ def test_a_row_is_what_its_traces_say(run: Path, workshop: Workshop) -> None:
 )
 def test_evenly_in_the_logarithm_the_first_and_the_last_are_among_them(selection: str, expected: list[int]) -> None:
     known = [0, 1, 2, 4, 10, 20, 50, 100]
-    assert _choose(Path("run"), known, 100, __main__.selection(selection)) == expected
+    assert _choose(Path("run"), known, 100, settings.selection(selection)) == expected
 
 
 @pytest.mark.slow
@@ -237,7 +237,7 @@ def test_a_checkpoint_whose_parameters_have_changed_is_estimated_again(run: Path
 def made_up(run: Path, llc: float, params: Params | None = None) -> bytes:
     """Traces of the first checkpoint, of its parameters unless others are given."""
     ((_, own),) = checkpoints.checkpoints(run, RECORDED[-1], "0")
-    row = {"step": 0, "llc": __main__, "llc_low": 0.5, "llc_high": 1.5, "health": "unmixed"}
+    row = {"step": 0, "llc": llc, "llc_low": 0.5, "llc_high": 1.5, "health": "unmixed"}
     return llc_traces.content(row, {}, own if params is None else params)
 
 
