@@ -104,7 +104,7 @@ def test_arrays_of_two_shapes_are_refused(module: Any, name: str) -> None:
 
 
 def test_every_function_of_such_a_pair_is_in_the_table() -> None:
-    known = {(f"{module.__name__.replace('.', '/')}.py", name) for module, name in TABLE}
+    known = {(f"{module.__name__.removeprefix('icl_lab.').replace('.', '/')}.py", name) for module, name in TABLE}
     root = Path(__file__).parent.parent.parent
     for folder in ("src", "baselines", "analysis", "families"):
         for path in (root / folder).rglob("*.py"):
