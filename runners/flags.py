@@ -58,7 +58,9 @@ class Request(NamedTuple):
 def config_flags(family: Family) -> list[Flag]:
     """The flags that set fields of a family's config."""
     known = leaves(preset(next(iter(family.models))).to_dict()).values()
-    return [flag for flag in COMMON_FLAGS if flag.key in known] + list(family.flags)
+    return [flag for flag in COMMON_FLAGS if flag.key in known] + [
+        flag for flag in family.flags if flag not in family.lists
+    ]
 
 
 def parser(models: str | Sequence[str], prog: str, description: str) -> cli.Parser:

@@ -150,8 +150,7 @@ FAMILY = Family(
     MODELS,
     StringBatch,
     {"symbols": "uint8"},
-    flags=FLAGS,
-    lists=LANGUAGE_LISTS,
+    flags=(*FLAGS, *LANGUAGE_LISTS),
     axes=FLAGS,
     follows=FOLLOWS,
 )

@@ -187,8 +187,7 @@ AXES = (
 FAMILY = Family(
     LanguagesConfig,
     MODELS,
-    flags=FLAGS,
-    lists=LANGUAGE_LISTS,
+    flags=(*FLAGS, *LANGUAGE_LISTS),
     axes=AXES,
     follows={"model.features": ""} | FOLLOWS,
 )

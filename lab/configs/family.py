@@ -15,6 +15,7 @@ from icl_lab.lab.configs.run import RunConfig
 from icl_lab.src.batch import Batch, context_shapes
 from icl_lab.src.config import Architecture
 from icl_lab.src.fields import meanings
+from icl_lab.src.words import words_of
 
 Values = Mapping[str, Any]  # field, in full or by its last name -> value
 
@@ -59,7 +60,6 @@ class Flag(NamedTuple):
 class Family:
     """A family. `models` has the presets of each of its models by name.
 
-    lists: flags whose value is a list of words; in a sweep all points share it.
     follows: fields, or sections, without a value of their own unless a preset sets one, and the word that stands for it
     ("" for the value it takes); `RunConfig.complete` gives them one from the others.
     training_ignores: fields, or sections, that training does not depend on, and batched: fields that may differ within
@@ -73,12 +73,16 @@ class Family:
     batch: type[Any] = Batch
     batch_types: Mapping[str, str] = field(default_factory=dict)
     flags: tuple[Flag, ...] = ()
-    lists: tuple[Flag, ...] = ()
     switches: Mapping[str, tuple[Mapping[str, str], str]] = field(default_factory=dict)
     axes: tuple[Flag, ...] = ()
     follows: Mapping[str, str] = field(default_factory=dict)
     training_ignores: Values = field(default_factory=dict)
     batched: Values = field(default_factory=dict)
+
+    @property
+    def lists(self) -> tuple[Flag, ...]:
+        """The flags whose value is a list of words; in a sweep all points share it."""
+        return tuple(flag for flag in self.flags if flag.read is words_of)
 
     @property
     def name(self) -> str:
