@@ -9,11 +9,11 @@ from icl_lab.lab.configs.earlier_names import FIRST_NAMES, RENAMED, TODAYS, firs
 from icl_lab.lab.configs.identity import config_id
 from icl_lab.lab.configs.keys import find_key, leaves
 from icl_lab.lab.configs.presets import preset, resolve, set_values
-from icl_lab.lab.configs.registry import from_dict, models
+from icl_lab.lab.configs.registry import FAMILIES, from_dict, models, named
 from icl_lab.lab.configs.run import to_dict
 from icl_lab.runners import flags
 from icl_lab.src.checks import ConfigError, UsageError
-from icl_lab.sweeps.plan import cell_of
+from icl_lab.sweeps.plan import planned_run
 
 
 def schedule(model: str, *words: str) -> str:
@@ -94,7 +94,7 @@ def test_a_schedule_is_read_under_its_earlier_name(earlier: str, today: str) -> 
 
 
 def test_directories_of_sweeps_keep_the_earlier_word() -> None:
-    assert cell_of(resolve(preset("tiny"))).name == "tiny_D4_M16_triangle_steps20000_seed0-f5038c2b"
+    assert planned_run(resolve(preset("tiny"))).name == "tiny_D4_M16_triangle_steps20000_seed0-f5038c2b"
 
 
 # model and settings under first names -> the id that the version with these names gave it
@@ -188,7 +188,10 @@ def test_a_former_flag_is_read_and_not_listed(
 
 
 def test_first_names_are_of_fields_that_are_there() -> None:
+    """Of all runs or, where they stand with `RunConfig`, of those of some family."""
+    of_families = [named(name).config for name in FAMILIES]
     for kind, names in FIRST_NAMES.items():
-        own = {field.name for field in dataclasses.fields(kind)}
+        kinds = [kind, *(config for config in of_families if issubclass(config, kind))]
+        own = {field.name for each in kinds for field in dataclasses.fields(each)}
         assert {*names} <= own
         assert not {*names.values()} & own
