@@ -175,6 +175,8 @@ def _paired(values_of: ValuesOf, contrast: Contrast) -> tuple[np.ndarray, np.nda
 def _of_common_seeds(values_of: ValuesOf, contrast: Contrast) -> tuple[pd.Series, pd.Series]:
     """Treated and control by seed, of the seeds that have both."""
     treated, control = mean_of(values_of, contrast.treated), mean_of(values_of, contrast.control)
+    if treated.index.equals(control.index):
+        return treated, control
     seeds = treated.index.intersection(control.index)
     return treated[seeds], control[seeds]
 
