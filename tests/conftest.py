@@ -23,7 +23,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in a script's backgroun
 # A test's program runs once, so compiling it is what takes the time, here and in the processes that tests start. XLA
 # reads this when JAX gets its devices. `make test-all` sets it empty: there, all is compiled as a user's.
 QUICKLY_COMPILED = (
-    "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true --xla_cpu_use_fusion_emitters=false"
+    "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true --xla_cpu_use_fusion_emitters=false "
+    "--xla_cpu_parallel_codegen_split_count=1"
 )
 os.environ.setdefault("XLA_FLAGS", QUICKLY_COMPILED)
 jax.config.update("jax_numpy_rank_promotion", "raise")

@@ -84,7 +84,8 @@ def test_a_program_that_a_kill_cut_short_is_kept_anew(root: Path, tmp_path: Path
 
 
 def test_other_warnings_are_shown(root: Path, tmp_path: Path) -> None:
-    code = "import sys, warnings, pathlib; from icl_lab.lab import compile_cache; compile_cache.keep_in(pathlib.Path(sys.argv[1]))"
+    code = "import sys, warnings, pathlib; from icl_lab.lab import compile_cache"
+    code += "; compile_cache.keep_in(pathlib.Path(sys.argv[1]))"
     line = [sys.executable, "-c", f"{code}; warnings.warn('of something else')", str(tmp_path)]
     assert "UserWarning: of something else" in subprocess.run(line, cwd=root, capture_output=True, text=True).stderr
 

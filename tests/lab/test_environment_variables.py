@@ -110,7 +110,9 @@ def test_a_training_from_python_is_refused_too(tmp_path: Path) -> None:
         f"run_one(RegressionConfig(), Path({str(tmp_path / 'run')!r}))"
     )
     done = python("-c", script, JAX_DISABLE_JIT="1")
-    assert done.stderr.splitlines()[-1].startswith("icl_lab.lab.command_end.UnusableEnvironment: JAX_DISABLE_JIT is '1'")
+    assert done.stderr.splitlines()[-1].startswith(
+        "icl_lab.lab.command_end.UnusableEnvironment: JAX_DISABLE_JIT is '1'"
+    )
     assert [*tmp_path.iterdir()] == []
 
 

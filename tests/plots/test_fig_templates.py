@@ -1,8 +1,6 @@
 """Figures of sweeps: means over seeds as SciPy has them, nothing of different settings in one line, all or no files."""
 
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -22,6 +20,7 @@ from icl_lab.plots.sweep_dots import DOT
 from icl_lab.plots.sweep_table import read_sweep
 from icl_lab.store import StoreError
 from icl_lab.store.outputs import RECORD
+from tests import processes
 from tests.plots import sweep
 from tests.plots.readable import check_readable
 from tests.thinned import thinned
@@ -612,16 +611,10 @@ def test_orderings_are_not_joined_by_lines(tmp_path: Path) -> None:
 # The command
 
 
-def command(*words: object) -> subprocess.CompletedProcess[str]:
-    """The command as a user types it, with warnings as errors."""
-    line = [sys.executable, "-W", "error", "-m", "plots.fig_templates", *map(str, words)]
-    return subprocess.run(line, capture_output=True, text=True, cwd=Path(__file__).parents[2])
-
-
 def test_the_command_draws_five_figures_in_three_forms(tmp_path: Path) -> None:
     rows = sweep.grid(("lsa1", "twolayer"), noise_mode=("label_noise",), p=(0.0, 0.25), sigma=(0.5,))
     source, out = sweep.write(tmp_path / "results.csv", rows), tmp_path / "figs"
-    done = command("--from", source, "--out", out)
+    done = processes.command("plots.fig_templates", "--from", source, "--out", out)
     assert (done.returncode, done.stderr) == (0, "")
     assert {path.name for path in out.iterdir()} == FILES | {RECORD}
     assert {Path(line).name for line in done.stdout.splitlines()} == FILES
@@ -689,7 +682,7 @@ def test_what_is_no_table_is_one_sentence(tmp_path: Path) -> None:
     ):
         with pytest.raises(StoreError, match=f"{name or tmp_path.name}.* {sentence}"):
             draw_sweep(tmp_path / name, tmp_path / "figs")
-    done = command("--from", tmp_path / "empty.csv", "--out", tmp_path / "figs")
+    done = processes.command("plots.fig_templates", "--from", tmp_path / "empty.csv", "--out", tmp_path / "figs")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"error: {tmp_path}/empty.csv cannot be read")
     assert done.stderr.count("\n") == 1

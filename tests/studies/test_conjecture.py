@@ -18,6 +18,7 @@ from icl_lab.store import layout
 from icl_lab.store.atomic import write_csv
 from icl_lab.store.readers import StoreError
 from icl_lab.studies import conjecture
+from tests import processes
 from tests.runners.tiny import ROOT
 
 SMALL = {"dim": 4, "num_pairs": 12, "steps": 40, "eval_every": 20, "batch_size": 32}
@@ -65,11 +66,11 @@ def stated(algorithm: str = "best_step", says: str = "A small one", **given: obj
     )
 
 
-def run(folder: Path, *words: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, *words: str, text: str | None = None) -> processes.Done:
     """The command on mine.py in a folder, with results and runs beside it."""
     if text is not None:
         (folder / "mine.py").write_text(text)
-    return subprocess.run(line(folder, *words), cwd=ROOT, capture_output=True, text=True, timeout=600)
+    return processes.command(*line(folder, *words)[2:])
 
 
 def line(folder: Path, *words: str) -> list[str]:
@@ -221,9 +222,7 @@ def test_preconditioned_descent_is_found_and_plain_descent_contradicted(tmp_path
 
 def test_words_that_are_no_study_and_no_file_are_said(tmp_path: Path) -> None:
     for words, said in (("stagez", "did you mean stages"), ("mine.py --claims a", "leave --claims and --controls out")):
-        done = subprocess.run(
-            [sys.executable, "-m", "studies.run", *words.split()], cwd=ROOT, capture_output=True, text=True
-        )
+        done = processes.command("studies.run", *words.split())
         assert (done.returncode, done.stdout) == (2, "")
         assert said in done.stderr
 
