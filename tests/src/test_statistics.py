@@ -7,7 +7,15 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import stats
 
-from icl_lab.src.statistics import Contrast, Equivalence, contrast, equivalence, holm, mean_and_interval
+from icl_lab.src.statistics import (
+    Contrast,
+    Equivalence,
+    contrast,
+    equivalence,
+    holm,
+    mean_and_interval,
+    means_and_errors,
+)
 
 LOSSES = (
     st.integers(2, 8)
@@ -222,3 +230,11 @@ def test_what_is_not_paired_is_refused() -> None:
         equivalence(np.ones(2), np.ones(2), 0)
     with pytest.raises(ValueError, match="control of 0"):
         equivalence(np.ones(2), np.array([0.0, 1.0]))
+
+
+def test_means_and_their_errors_are_numpys_in_float64() -> None:
+    values = {"one": np.array([1, 2, 4, 8], np.float32), "other": np.array([0.5, -0.5, 3.0])}
+    assert means_and_errors(values) == {
+        **{"one": 3.75, "one_se": np.std([1, 2, 4, 8], ddof=1) / 2},
+        **{"other": 1.0, "other_se": np.std([0.5, -0.5, 3.0], ddof=1) / np.sqrt(3)},
+    }
