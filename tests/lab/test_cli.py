@@ -18,6 +18,7 @@ from icl_lab.src.checks import UserError
 from icl_lab.src.words import did_you_mean, printable
 from icl_lab.store import layout, rundir
 from icl_lab.store.lock import locked
+from tests import processes
 from tests.doors import ANALYSES, COMMANDS, RUNNERS, SWEEPS, Refused, ran, refused
 
 __all__ = ["ran", "refused"]
@@ -439,12 +440,9 @@ def test_demo_seeds_refuses_a_folder_that_is_not_its_own(refused: Refused, tmp_p
         ("sweeps.collect", "--runs_dir {0}/missing --out {0}/results.csv"),
     ],
 )
-def test_a_wrong_command_line_is_one_sentence_and_status_2(
-    command: str, words: str, root: Path, tmp_path: Path
-) -> None:
+def test_a_wrong_command_line_is_one_sentence_and_status_2(command: str, words: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("some text")
-    line = [sys.executable, "-m", command, *words.format(tmp_path).split()]
-    done = subprocess.run(line, cwd=root, capture_output=True, text=True)
+    done = processes.command(command, *words.format(tmp_path).split())
     assert (done.returncode, done.stdout) == (2, "")
     assert re.fullmatch(r"error: [^\n]+\n", done.stderr)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
@@ -526,21 +524,26 @@ HELPED = [
 OLD_NAMES = {"baselines.gd_step": "analysis.gd_curve"}
 
 
-@pytest.mark.parametrize("command", [*HELPED, *OLD_NAMES])
-def test_help_needs_nothing_heavy(command: str, root: Path) -> None:
+def check_help(command: str, status: int, said: str) -> None:
+    assert status == 0
+    assert f"usage: python -m {OLD_NAMES.get(command, command)} " in said
+    assert not re.search(r"default:\s+(None|False|\[|\(|==)", said)
+
+
+@pytest.mark.parametrize("command", [name for name in HELPED if not name.startswith("analysis.")])
+def test_help_needs_nothing_heavy_and_says_no_default_that_is_none(command: str, root: Path) -> None:
     line = [sys.executable, "-X", "importtime", "-m", command, "--help"]
     done = subprocess.run(line, cwd=root, capture_output=True, text=True)
     imported = {row.rpartition("|")[2].strip().partition(".")[0] for row in done.stderr.splitlines()}
-    assert done.returncode == 0
-    assert f"usage: python -m {OLD_NAMES.get(command, command)} " in done.stdout
+    check_help(command, done.returncode, done.stdout)
     assert "argparse" in imported
     assert not imported & {"jax", "jaxlib", "haiku", "optax", "pandas", "matplotlib", "scipy"}
 
 
-@pytest.mark.parametrize("command", HELPED)
-def test_help_says_no_default_that_is_none(command: str, root: Path) -> None:
-    done = subprocess.run([sys.executable, "-m", command, "--help"], cwd=root, capture_output=True, text=True)
-    assert not re.search(r"default:\s+(None|False|\[|\(|==)", done.stdout)
+@pytest.mark.parametrize("command", [*(name for name in HELPED if name.startswith("analysis.")), *OLD_NAMES])
+def test_help_of_an_analysis_says_no_default_that_is_none(command: str) -> None:
+    done = processes.command(command, "--help")
+    check_help(command, done.returncode, done.stdout)
 
 
 def test_defaults_are_shown_as_they_would_be_typed() -> None:
