@@ -241,11 +241,9 @@ def test_the_committed_results_are_recorded_as_their_commands_left_them() -> Non
     folders = {path.parent for path in ROOT.rglob(outputs.RECORD) if ".venv" not in path.parts} - {ROOT}
     assert {str(folder.relative_to(ROOT)) for folder in folders} >= {"report", "report/reproduction", "docs/figures"}
     for folder in folders:
-        for entry in outputs.journal.entries(folder / outputs.RECORD):
+        for entry in manifest.entries(folder / outputs.RECORD):
             outputs.check([folder / entry["file"]], entry["writer"])
-    recorded = {
-        folder / entry["file"] for folder in folders for entry in outputs.journal.entries(folder / outputs.RECORD)
-    }
+    recorded = {folder / entry["file"] for folder in folders for entry in manifest.entries(folder / outputs.RECORD)}
     left = [path for path in (ROOT / "report").rglob("*") if path.suffix in (".png", ".csv", ".pdf", ".json", ".md")]
     assert [path for path in left if path not in recorded] == []
 
