@@ -231,7 +231,7 @@ def test_the_reference_names_the_fields_of_the_files(twolayer_run: Path) -> None
 def copy_of(root: Path, to: Path) -> Path:
     """The repository's files, without what git ignores."""
     ignored = shutil.ignore_patterns(".git", ".venv", "runs", "__pycache__", ".*_cache", ".hypothesis")
-    return Path(shutil.copytree(root, to, ignore=ignored))
+    return Path(shutil.copytree(root, to, symlinks=True, ignore=ignored))  # icl_lab links to the folders beside it
 
 
 def apply(diff: str, folder: Path) -> None:
