@@ -216,7 +216,7 @@ def test_a_file_of_others_is_found_before_the_work(
     monkeypatch.chdir(tmp_path)
     (tmp_path / file).parent.mkdir(parents=True)
     (tmp_path / file).write_text("years of work")
-    module = import_module(command)
+    module = import_module(f"icl_lab.{command}")
     monkeypatch.setattr(module, work, lambda *_: pytest.fail("it works first"))
     with pytest.raises(StoreError, match=f"{file} was not written by "):
         module.main(words)
