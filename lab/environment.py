@@ -39,6 +39,7 @@ PACKAGES = {
     "numpy": "numpy",
     "optax": "optax",
     "pandas": "pandas",
+    "PIL": "pillow",
     "safetensors": "safetensors",
     "sklearn": "scikit-learn",
     "scipy": "scipy",
