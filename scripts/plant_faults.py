@@ -29,7 +29,7 @@ from icl_lab.src.words import did_you_mean
 ROOT = Path(__file__).resolve().parent.parent
 FAULTS = ROOT / "tests/faults.toml"
 OF_THE_LIST = "tests/scripts/test_plant_faults.py"  # it fails with any fault planted, whatever that breaks
-LEFT_OUT = {".git", ".venv", "runs", "figs"}  # of the copy
+LEFT_OUT = {".git", ".venv", ".pytest_cache", "runs", "figs"}  # of the copy
 SELECTION = ("-m", "not slow")  # those of `make test` and `make test-robust`
 PASSED, FAILED = 0, 1  # exit statuses of pytest
 

@@ -11,6 +11,7 @@ import hypothesis
 import jax
 import pytest
 
+from icl_lab.lab import compile_cache
 from icl_lab.lab.loaded_plugins import LOADED, Plugin
 from icl_lab.lab.registries import ALL
 from icl_lab.src.registry import Registry
@@ -28,7 +29,15 @@ QUICKLY_COMPILED = (
 )
 os.environ.setdefault("XLA_FLAGS", QUICKLY_COMPILED)
 jax.config.update("jax_numpy_rank_promotion", "raise")
-jax.config.update("jax_enable_compilation_cache", False)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """This process's programs are kept for others and for later runs of the tests; `make clean` removes them."""
+    if not config.pluginmanager.has_plugin("cacheprovider"):
+        jax.config.update("jax_enable_compilation_cache", False)
+    else:
+        compile_cache.keep_in(config.cache.mkdir("programs"))
+
 
 hypothesis.settings.register_profile(
     "fixed",
