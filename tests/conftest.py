@@ -28,6 +28,7 @@ QUICKLY_COMPILED = (
     "--xla_cpu_parallel_codegen_split_count=1"
 )
 os.environ.setdefault("XLA_FLAGS", QUICKLY_COMPILED)
+gc.set_threshold(30_000, 20, 50)  # tracing makes many objects, and at each collection JAX looks through its caches
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 
