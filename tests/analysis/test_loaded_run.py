@@ -167,6 +167,6 @@ def test_a_run_is_measured_in_the_precision_of_its_training(lsa1_run: Path) -> N
 
 
 def test_the_package_has_it_and_nothing_else() -> None:
-    assert (analysis.load_run, LoadedRun.__module__) == (load_run, "analysis.loaded_run")
-    with pytest.raises(AttributeError, match="'analysis' has no attribute 'load_rum'"):
+    assert (analysis.load_run, LoadedRun.__module__) == (load_run, "icl_lab.analysis.loaded_run")
+    with pytest.raises(AttributeError, match="analysis' has no attribute 'load_rum'"):
         _ = analysis.load_rum

@@ -8,11 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from icl_lab.analysis import algorithm_distance, over_training
+from icl_lab.analysis import algorithm_distance
 from icl_lab.analysis.algorithm_distance import Turn, cosines_of, turn, turn_of
 from icl_lab.analysis.loaded_run import ComparedRun
+from icl_lab.baselines import gd_plus_plus
 from icl_lab.baselines.construction import gd_params
-from icl_lab.baselines.gd_plus_plus import Rates, gd_plus_plus_of
+from icl_lab.baselines.gd_plus_plus import Rates
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.regression.task import find_gd, make_model
 from icl_lab.src.config import ModelConfig
@@ -54,7 +55,7 @@ class Constructed(ComparedRun):
 
 def test_a_stack_that_turns_is_seen_to_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     rates = Rates(*(jnp.full(2, rate, jnp.float32) for rate in RATES))
-    monkeypatch.setattr(over_training, "fitted_gd_plus_plus", lambda *_: gd_plus_plus_of(rates))
+    monkeypatch.setattr(gd_plus_plus, "fit_gd_plus_plus", lambda *_: rates)
     model = ModelConfig(num_layers=2, recurrent=True)
     config = RegressionConfig(
         data=DataConfig(dim=4, num_pairs=6), model=model, step_size_tasks=256, test_tasks=200, data_seed=0
