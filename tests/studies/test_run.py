@@ -119,7 +119,7 @@ def test_the_table_of_a_study_is_not_replaced(ran: Ran, tmp_path: Path) -> None:
 def test_a_dry_run_writes_nothing(ran: Ran, tmp_path: Path) -> None:
     done = ran("studies.run", "reproduction", "--claims", "size_5_ratio", "--dry_run", *WHERE)
     assert done.status == 0
-    assert "11 cells to do: 11 trainings" in done.out  # eight seeds, and three networks untrained
+    assert "11 runs to do: 11 trainings" in done.out  # eight seeds, and three networks untrained
     assert list(tmp_path.iterdir()) == []
 
 
