@@ -345,7 +345,7 @@ def test_commands_on_a_run_refuse_what_is_none(command: str, refused: Refused, t
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").write_text("some text")
     run_folder(tmp_path / "broken")
-    (tmp_path / "broken" / layout.CONFIG).write_text('{"seed": 3}')
+    (tmp_path / "broken" / layout.CONFIG).write_text('{"schema_version": 2, "family": "regression", "seed": 3}')
     for name in ("missing", "folder", "file"):
         assert f"{name} is not a run directory" in refused(command, "--run", name)
     assert f"broken/{layout.CONFIG} cannot be used: unknown config fields: seed" in refused(command, "--run", "broken")
