@@ -30,7 +30,8 @@ def test_a_run_has_its_files_and_says_what_they_hold(ran: Ran, tmp_path: Path) -
     config, _, batch = store.load(run)
     loaded = load_run(run)
     found = np.asarray(loaded.predict(batch))
-    stored = np.load(run / layout.PREDICTIONS)
+    with np.load(run / layout.PREDICTIONS) as archive:
+        stored = dict(archive)
     np.testing.assert_allclose(found, stored["tf"], rtol=0, atol=1e-6)
     last = json.loads((run / layout.METRICS).read_text().splitlines()[-1])
     assert last["eval_loss"] == pytest.approx(0.5 * np.mean((found - batch.y_query) ** 2), rel=1e-5)
@@ -52,7 +53,8 @@ def test_a_run_has_its_files_and_says_what_they_hold(ran: Ran, tmp_path: Path) -
 @pytest.mark.parametrize("words", [["--num_heads", 2], ["--config.model.key_size=4"]])
 def test_layers_that_no_construction_is_of_end_without_one(words: list[object], ran: Ran, tmp_path: Path) -> None:
     assert ran(RUNNER, *TINY, *words, "--code_dim", 8, "--out", "run").status == 0
-    arrays = np.load(tmp_path / "run" / layout.WEIGHTS)
+    with np.load(tmp_path / "run" / layout.WEIGHTS) as archive:
+        arrays = dict(archive)
     assert arrays["construction_kq"].size == 0
     assert arrays["kq"].shape[1:] == (2 if "--num_heads" in words else 1, 9, 9)
     assert arrays["optimum_kq"].shape == (1, 1, 9, 9)
