@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from icl_lab.lab.configs.family import Family, Preset, StackRun
 from icl_lab.src.batch import context_shapes
-from icl_lab.src.config import EmbeddedModel, LayersTrainConfig
+from icl_lab.src.config import Architecture, EmbeddedModel, LayersTrainConfig
 from icl_lab.src.data_config import QueriesData
 
 UNTRAINED = 0.9  # of the loss of predicting zero: what ends above it did not train
@@ -27,6 +27,11 @@ class LayerwiseConfig(StackRun):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.data.check_moments("the depth curve")
+
+    @property
+    def architecture(self) -> Architecture[EmbeddedModel]:
+        """The model and the contexts it sees, each with several queries."""
+        return Architecture(self.model, self.data.dim, self.data.num_pairs, self.data.num_queries)
 
     def batch_shapes(self) -> dict[str, tuple[int, ...]]:
         """The shapes of the evaluation batch, by field."""

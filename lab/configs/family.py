@@ -114,9 +114,7 @@ class StackRun(RunConfig):
     def architecture(self) -> Architecture[Any]:
         """The model and the contexts it sees."""
         config: Any = self
-        return Architecture(
-            config.model, config.data.dim, config.data.num_pairs, getattr(config.data, "num_queries", 1)
-        )
+        return Architecture(config.model, config.data.dim, config.data.num_pairs)
 
     def batch_shapes(self) -> Mapping[str, tuple[int, ...]]:
         """The shapes of the evaluation batch, by field: of one query a task."""
