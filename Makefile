@@ -95,7 +95,7 @@ llc-validation: $(STAMP) ## the LLC estimator where the answer is known: docs/ll
 test: lint ## the tests, less the slow ones and those of test-robust
 	$(PY) -m pytest -m "not slow and not robust" $(IN_TWO) $(ARGS)
 
-test-robust: $(STAMP) ## the tests of locks, kills, executors, files of others, fuzz; CI runs them behind those of test
+test-robust: $(STAMP) ## the tests of locks, kills, executors, installation, files of others, fuzz; CI runs them behind those of test
 	$(PY) -m pytest -m "robust and not slow" $(IN_TWO) $(ARGS)
 
 test-all: lint ## all tests, with programs that are optimised as a user's are; installs what clusters need

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+pytestmark = pytest.mark.robust
+
 NOT_BUILT = (".git", ".venv", "runs", "tests", "report", "build", "__pycache__", ".*_cache", ".hypothesis")
 OWN = {"src/__init__.py": "OWN = 'src'", "plots/__init__.py": "OWN = 'plots'", "analysis.py": "OWN = 'analysis'"}
 ORDERS = {"own first": ("{own}", "{ours}"), "ours first": ("{ours}", "{own}")}

@@ -62,6 +62,7 @@ def test_a_claim_that_needs_no_training_is_measured_and_the_others_stay_as_they_
     assert all(claim.says.replace("|", "\\|") in text for study in all_studies() for claim in study.claims)
 
 
+@pytest.mark.robust
 def test_killed_in_the_middle_of_its_results_it_ends_with_the_same_bytes(
     measured: Path, workshop: Workshop, tmp_path: Path
 ) -> None:

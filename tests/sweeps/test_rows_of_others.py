@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icl_lab.lab.configs.registry import family_of_model
+from icl_lab.lab.configs.registry import family_of_model, outputs_of
 from icl_lab.store import outputs, rundir
 from icl_lab.store.readers import StoreError
 from icl_lab.sweeps import table
@@ -266,7 +266,7 @@ def test_rows_of_another_family_in_the_table_keep_their_columns(tmp_path: Path) 
     header, *body = (line.split(",") for line in out.read_text().splitlines())
     assert {row[header.index("model")] for row in body} == {"sine", "lsa"}
     for row in body:
-        own = family_of_model(row[header.index("model")]).columns
+        own = outputs_of(family_of_model(row[header.index("model")])).columns
         others = {name for name in header if name not in {*own.asked, *own.settings}} - {
             "exp",
             "model",

@@ -25,6 +25,7 @@ from icl_lab.benchmarks import bench, report
 from icl_lab.families.languages import expressions
 from icl_lab.lab import cli
 from icl_lab.lab.configs.presets import preset, resolve, set_values
+from icl_lab.lab.configs.registry import outputs_of
 from icl_lab.lab.executors import choice
 from icl_lab.lab.registries import FAMILIES
 from icl_lab.runners import summary
@@ -154,7 +155,7 @@ def test_damaged_files_of_sweeps_are_read_or_refused(share: float, swept: Paths,
     array = tmp_path / "array.npy"
     np.save(array, np.arange(12.0).reshape(3, 4))
     config, rows = rundir.read_config(cell), read_plans(at.runs)
-    analyses = [name for name in FAMILIES[config.family].columns.files.values() if (cell / name).exists()]
+    analyses = [name for name in outputs_of(FAMILIES[config.family]).columns.files.values() if (cell / name).exists()]
     assert analyses
     readers: Readers = {
         plan: [lambda: read_plan(plan)],

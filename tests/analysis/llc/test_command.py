@@ -134,6 +134,7 @@ def test_checkpoints_are_all_the_last_one_in_k_or_those_named(run: Path, worksho
     assert {path.name: path.stat().st_ino for path in (run / layout.LLC_TRACES).iterdir()} == inodes  # none anew
 
 
+@pytest.mark.robust
 def test_in_processes_of_their_own_checkpoints_have_the_same_rows(
     run: Path, workshop: Workshop, tmp_path: Path
 ) -> None:
