@@ -29,11 +29,15 @@ OURS = "import icl_lab.src.data_config, icl_lab.plots.style, icl_lab.store, icl_
 
 def run(*words: object, cwd: Path, **variables: str) -> str:
     """The output of a command that must succeed, without what the tests' own environment adds to the path."""
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    line = [str(word) for word in words]
-    done = subprocess.run(line, cwd=cwd, capture_output=True, text=True, env=kept | variables, check=False)
+    done = ended(*words, cwd=cwd, **variables)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     return done.stdout
+
+
+def ended(*words: object, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    line = [str(word) for word in words]
+    return subprocess.run(line, cwd=cwd, capture_output=True, text=True, env=kept | variables, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +101,7 @@ def test_a_wheel_trains_a_run_in_an_empty_folder_as_the_checkout_does(
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "ours" / name).read_bytes(), name
     assert "lsa1" in run(python, "-m", "icl_lab.store.runs", ".", cwd=tmp_path)
     assert "--models" in run(python, "-m", "icl_lab.eval_order", "--help", cwd=tmp_path)
-    done = subprocess.run([python, "-c", "import runners"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = ended(python, "-c", "import runners", cwd=tmp_path)
     assert done.stderr.splitlines()[-1] == "ModuleNotFoundError: No module named 'runners'"
 
 
