@@ -75,20 +75,20 @@ def of(values: np.ndarray, scale: str, level: float = LEVEL) -> Interval:
     if scale == "share":
         return clopper_pearson(int(values.sum()), len(values), level)
     if len(finite) < len(values):
-        return _clipped(median(np.where(np.isinf(values), np.inf, values), level), chosen)
-    mean, half = map(float, mean_and_interval(_transformed(values, chosen), level))
+        return clipped(median(np.where(np.isinf(values), np.inf, values), level), chosen)
+    mean, half = map(float, mean_and_interval(transformed(values, chosen), level))
     ends = (chosen.lowest, chosen.highest) if np.isnan(half) else chosen.inverse([mean - half, mean + half])
-    return _clipped(Interval(float(chosen.inverse(mean)), float(ends[0]), float(ends[1]), len(values)), chosen)
+    return clipped(Interval(float(chosen.inverse(mean)), float(ends[0]), float(ends[1]), len(values)), chosen)
 
 
-def _transformed(values: np.ndarray, scale: Scale) -> np.ndarray:
+def transformed(values: np.ndarray, scale: Scale) -> np.ndarray:
     """A cosine or R^2 of exactly 1 has no finite transform: it is taken as the float64 before."""
     if scale in (SCALES["fisher"], SCALES["complement"]):
         values = np.clip(values, -1 + 1e-15 if scale is SCALES["fisher"] else None, 1 - 1e-15)
     return np.asarray(scale.forward(values), float)
 
 
-def _clipped(interval: Interval, scale: Scale) -> Interval:
+def clipped(interval: Interval, scale: Scale) -> Interval:
     """Its ends within what is possible; an infinite upper end stays, for it says that runs diverged."""
     low, high = (float(np.clip(end, scale.lowest, scale.highest)) for end in (interval.low, interval.high))
     return interval._replace(low=low, high=interval.high if np.isinf(interval.high) else high)
@@ -121,7 +121,7 @@ def median(values: np.ndarray, level: float = LEVEL) -> Interval:
 def widened(interval: Interval, by: float, scale: str) -> Interval:
     """An interval of values read off a grid: wider by half the spacing at each end, within what is possible."""
     ends = interval._replace(low=interval.low - by, high=interval.high + by)
-    return _clipped(ends, SCALES[scale])
+    return clipped(ends, SCALES[scale])
 
 
 def seeds_for(values: np.ndarray, scale: str, low: float, high: float, level: float = LEVEL) -> int | None:
@@ -138,7 +138,7 @@ def seeds_for(values: np.ndarray, scale: str, low: float, high: float, level: fl
     if scale == "share":
         return _first(n, _decides_of_shares(float(values.mean()), n, low, high, level))
     chosen = SCALES[scale]
-    transforms = _transformed(values, chosen)
+    transforms = transformed(values, chosen)
     with np.errstate(divide="ignore", invalid="ignore"):
         edges = np.array([chosen.forward(np.clip(edge, chosen.lowest, chosen.highest)) for edge in (low, high)])
     distance, spread = np.abs(edges - transforms.mean()).min(), transforms.std(ddof=1)
