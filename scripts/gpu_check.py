@@ -36,7 +36,7 @@ from icl_lab.studies.study import all_studies
 
 WORK = Path("runs/gpu_check")  # what the parts write besides their results, in a folder for each device
 NUMERICAL = ("src", "baselines", "families")  # folders of tests that compute
-QUICK_CLAIMS = ("gamma", "size_5_ratio")  # one without runs, and one of a minute's training
+QUICK_CLAIMS = ("one_step_size", "size_5_ratio")  # one without runs, and one of a minute's training
 WRITER = "gpu_check"
 HIGHEST = {"JAX_DEFAULT_MATMUL_PRECISION": "highest"}  # of the tests; whatever trains or measures asks for it itself
 

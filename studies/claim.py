@@ -15,14 +15,13 @@ CARROLL = "Carroll et al. 2025, arXiv 2501.17745"
 OURS = "this laboratory"
 
 UNBOUNDED = 1e6  # as an upper end: there is none; as a lower end, its negative
-CHECK_SEEDS = tuple(range(8))  # of what needs no training
+SAMPLED_SEEDS = tuple(range(8))  # of what is measured on sampled tasks alone, without training
 UNTRAINED_SUFFIX = "_untrained"  # behind the name of runs: the same networks before training
 
 # what a claim is about -> the heading of its list
 LISTS = {
-    "paper": "What papers report of trained networks",
+    "paper": "What papers report",
     "ours": "What we find besides",
-    "check": "Checks of the implementation: closed forms, exact predictors, algorithms",
 }
 
 
@@ -87,7 +86,7 @@ class Claim(NamedTuple):
     @property
     def control_names(self) -> tuple[str, ...]:
         """The names of all runs that its control is measured on."""
-        if self.control is not None or not self.runs or self.about == "check":
+        if self.control is not None or not self.runs:
             return self.control or ()
         return (f"{self.runs}{UNTRAINED_SUFFIX}", *((self.paired,) if self.paired else ()))
 

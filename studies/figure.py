@@ -14,7 +14,7 @@ from icl_lab.plots.curves import draw_curves, is_log
 from icl_lab.plots.heat_maps import draw_products
 from icl_lab.plots.trajectories import draw_trajectories
 from icl_lab.store.rundir import read_config
-from icl_lab.studies.claim import CHECK_SEEDS
+from icl_lab.studies.claim import SAMPLED_SEEDS
 from icl_lab.studies.curve_rows import Row, Series, curve_rows
 from icl_lab.studies.distance_figure import Distances
 from icl_lab.studies.dot_figure import Dots
@@ -63,7 +63,7 @@ class Figure(NamedTuple):
     def _by_seed(self, runs: RunsByName) -> Iterator[tuple[int, Series]]:
         """A seed and its curves, for each seed or run."""
         if not self.run_names:
-            yield from ((seed, self.curves(seed, "")) for seed in CHECK_SEEDS)
+            yield from ((seed, self.curves(seed, "")) for seed in SAMPLED_SEEDS)
         elif not self.together:
             yield from ((_seed(run), self.curves(run, name)) for name, group in runs.items() for run in group)
         else:

@@ -11,7 +11,7 @@ from typing import Any
 from icl_lab.store import rundir
 from icl_lab.store.provenance import git_commit
 from icl_lab.store.rundir import now
-from icl_lab.studies.claim import CHECK_SEEDS, Claim, Measurement
+from icl_lab.studies.claim import SAMPLED_SEEDS, Claim, Measurement
 from icl_lab.studies.runs import Runs, each
 from icl_lab.studies.study import Study
 
@@ -27,8 +27,8 @@ def measure(study: Study, claim: Claim, runs_dir: Path, device: str, controls: b
     """A claim's values and its control's, or its control's alone; None unless all of their runs have ended."""
     began, commit, date = time.perf_counter(), git_commit() or "unknown", str(now())[:10]
     if not claim.runs:
-        checked = tuple(float(claim.measure(seed)) for seed in CHECK_SEEDS)
-        return Measurement(checked, CHECK_SEEDS, _minutes_since(began), device, date, commit)
+        sampled = tuple(float(claim.measure(seed)) for seed in SAMPLED_SEEDS)
+        return Measurement(sampled, SAMPLED_SEEDS, _minutes_since(began), device, date, commit)
     ended = _runs(study, claim, runs_dir, controls)
     if None in ended:
         return None

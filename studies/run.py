@@ -163,7 +163,7 @@ def _controls(chosen: Sequence[tuple[Study, Claim]], flags: argparse.Namespace) 
         if claim.name not in known:
             raise cli.UsageError(f"{claim.name} is not measured; leave --controls out")
         if not claim.control_names:
-            raise cli.UsageError(f"{claim.name} has no control: {claim.uncontrolled or 'it is a check'}")
+            raise cli.UsageError(f"{claim.name} has no control: {claim.uncontrolled}")
     for study in dict.fromkeys(study for study, _ in chosen):
         claims = [claim for owner, claim in chosen if owner is study]
         names = dict.fromkeys(name for claim in claims for name in claim.control_names)

@@ -357,9 +357,8 @@ def check_an_input_distribution_without_moments(copy: Path, compiled: Path) -> N
 
 
 LISTS_IN_README = (
-    ("paper", "claims of papers on trained networks"),
+    ("paper", "claims of papers"),
     ("ours", "claims of ours"),
-    ("check", "checks of the implementation"),
 )
 
 

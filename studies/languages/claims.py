@@ -1,9 +1,7 @@
 """The claims of languages, as data: what a linear layer does with codes of strings. All are this laboratory's.
 
 Ranges were fixed before the runs that they judge were trained. "prototype": numbers of an independent prototype
-with another sampler of strings, within .01 of an accuracy and 3 % of a loss; "ours": our choice after pilot runs of
-seed 0. Claims of the prototype's table are checks and take the seeds of pools, 0 to 7: strings differ, nothing is
-trained.
+with another sampler of strings; "ours": our choice after pilot runs of seed 0.
 """
 
 from __future__ import annotations
@@ -17,73 +15,6 @@ from icl_lab.studies.languages.runs import CODES, NEGATIVES, NUMBERS, PAIRS
 PROTOTYPE, CHOSEN = "prototype", "ours"
 BY_US: dict[str, Any] = {"about": "ours", "paper": OURS}
 NO_NETWORK: dict[str, Any] = {"control": (), "uncontrolled": "it compares predictors that are not trained"}
-IN_POOL: dict[str, Any] = {"about": "check", "paper": OURS}  # exact predictors: nothing is trained
-ACCURACY, LOSS = 0.01, 0.03
-
-# negatives -> baseline -> accuracy, loss of the prototype
-TABLE: dict[str, dict[str, tuple[float, float]]] = {
-    "random_hash": {
-        "ridge": (0.795, 0.299),
-        "no_context": (0.890, 0.224),
-        "optimum": (0.890, 0.198),
-        "optimum_biased": (0.897, 0.178),
-    },
-    "near_miss": {
-        "ridge": (0.609, 0.473),
-        "no_context": (0.646, 0.436),
-        "optimum": (0.605, 0.450),
-        "optimum_biased": (0.652, 0.431),
-    },
-    "other_language": {
-        "ridge": (0.826, 0.256),
-        "no_context": (0.494, 0.514),
-        "optimum": (0.935, 0.137),
-        "optimum_biased": (0.929, 0.143),
-    },
-}
-NAMES = {
-    "ridge": "ridge regression",
-    "no_context": "a linear classifier without context",
-    "optimum": "the optimum of one linear layer",
-    "optimum_biased": "the optimum of one linear layer with a context-free part",
-}
-
-
-def _table() -> tuple[Claim, ...]:
-    """A claim for each accuracy and each loss of the prototype's table."""
-    claims = []
-    for negatives, rows in TABLE.items():
-        for name, (accuracy, loss) in rows.items():
-            says = f"negatives {negatives}: {{}} of {NAMES[name]}"
-            where = f"table_{negatives}_{name}"
-            claims.append(
-                Claim(
-                    f"{where}_accuracy",
-                    "table",
-                    says.format("accuracy"),
-                    accuracy,
-                    accuracy - ACCURACY,
-                    accuracy + ACCURACY,
-                    PROTOTYPE,
-                    measures.baseline(negatives, name, "accuracy"),
-                    scale="fraction",
-                    **IN_POOL,
-                )
-            )
-            claims.append(
-                Claim(
-                    f"{where}_loss",
-                    "table",
-                    says.format("loss"),
-                    loss,
-                    loss * (1 - LOSS),
-                    loss * (1 + LOSS),
-                    PROTOTYPE,
-                    measures.baseline(negatives, name, "loss"),
-                    **IN_POOL,
-                )
-            )
-    return tuple(claims)
 
 
 def _grid() -> tuple[Claim, ...]:
@@ -157,6 +88,5 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("linear_version_space", "M", "300 random languages: loss of one linear layer on the trained ones less that of the posterior over them", 0.4, 0.2, 0.6, PROTOTYPE, measures.at(MOST, measures.difference("loss", "version_space_loss")), "random_linear", "full", scale="linear", **BY_US),
     Claim("softmax_memory_few", "M", "ten random languages: loss of the softmax transformer on unseen languages over that on the trained ones", 3.0, 1.5, UNBOUNDED, CHOSEN, measures.at(TEN, measures.unseen_over_trained), "random_softmax", "full", **BY_US),
     Claim("softmax_memory_many", "M", "300 random languages: loss of the softmax transformer on unseen languages over that on the trained ones", 1.05, 0.95, 1.2, CHOSEN, measures.at(MOST, measures.unseen_over_trained), "random_softmax", "full", **BY_US),
-    *_table(),
 )
 # fmt: on

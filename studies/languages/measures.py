@@ -1,10 +1,9 @@
-"""Measures on runs of languages, which read their summaries, and on baselines alone, which need no training."""
+"""Measures on runs of languages, which read their summaries."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,6 @@ from icl_lab.studies.runs import summary_part
 
 Measure = Callable[..., float]
 OfSeed = Sequence[Path]
-TABLE_TASKS = 30_000
 PUBLISHED_STEP = 4.0  # of the published construction, which is not divided by the number of pairs
 
 
@@ -87,34 +85,3 @@ def fitted_match(run: Path) -> float:
     predictions = read_npz(run / layout.PREDICTIONS, ("tf", "gd"))
     tf, gd = predictions["tf"].astype(float), predictions["gd"].astype(float)
     return math.sqrt(np.mean((tf - gd) ** 2) / np.mean(tf**2))
-
-
-# --- baselines alone ---
-
-
-def baseline(negatives: str, name: str, what: str) -> Measure:
-    """What a baseline reaches on the strings of a pool's seed: its loss, or its accuracy; nothing is trained."""
-    return lambda seed: _table(negatives, seed)[f"{name}_{what}"]
-
-
-@lru_cache(maxsize=64)
-def _table(negatives: str, pool_seed: int) -> dict[str, float]:
-    """Losses and accuracies of baselines on unseen strings: whitened one-hot PCA-16, N = 10."""
-    from icl_lab.families.languages.baselines import fitted_baselines
-    from icl_lab.families.languages.task import codes_of, half_mean_square, make_test_sets, predictions_of, rights
-    from icl_lab.lab.configs.presets import preset, resolve, set_values
-    from icl_lab.src.statistics import mean_and_error
-
-    wanted = preset("languages")
-    set_values(wanted, {"negatives": negatives, "pool_seed": pool_seed, "test_tasks": TABLE_TASKS})
-    set_values(wanted, {"data.unseen_languages": ()})
-    config = resolve(wanted)
-    codes = codes_of(config, {})
-    batch = make_test_sets(config, codes).strings.batch
-    labels = np.asarray(batch.y_query, np.float64)
-    values: dict[str, float] = {}
-    for name, predict in fitted_baselines(config, codes.train).predictors.items():
-        predictions = predictions_of(predict, batch)
-        values[f"{name}_loss"] = half_mean_square(predictions - labels)
-        values[f"{name}_accuracy"] = mean_and_error(rights(predictions, labels))[0]
-    return values

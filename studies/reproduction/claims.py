@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from icl_lab.studies import algorithm_distances as distances
 from icl_lab.studies.claim import OURS as LABORATORY
 from icl_lab.studies.claim import UNBOUNDED, Claim, Earlier, around, was
@@ -21,7 +19,6 @@ from icl_lab.studies.runs import has_trained
 DERIVED, PLOT, TEXT, OURS = "derived", "plot reading", "text", "ours"
 COSINE: dict[str, Any] = {"scale": "fisher"}
 SHARE: dict[str, Any] = {"scale": "fraction"}
-CHECK: dict[str, Any] = {"about": "check"}
 FOUND: dict[str, Any] = {"about": "ours", "paper": LABORATORY}
 # At most half as far. The expected ratios take GD++ to be at the paper's cosine, and what is left to point anywhere:
 # (1 - cosine) / (1 - cosine + the distance of GD++ from that descent, which is .019, .075, .012 at 3, 5, 10 steps).
@@ -30,12 +27,6 @@ OVER_TRAINING: dict[str, Any] = {
     "control": (),
     "uncontrolled": "a network that is not trained has no training to follow",
 }
-
-
-def _of_depth(steps: int) -> str:
-    """The profile of checks of an algorithm of so many steps: that of the networks of as many layers."""
-    return "quick" if steps < 5 else "full"
-
 
 # fmt: off
 CLAIMS: tuple[Claim, ...] = (
@@ -47,7 +38,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("one_layer_sensitivities", "2b", "one linear layer: mean ‖sensitivity difference‖ to GD", 0.1, 0.0, 0.15, PLOT, trained.against("gd", "model_diff"), "one_layer"),
     Claim("one_layer_interpolation", "2d", "weights halfway between one trained layer and the constructed one: loss ratio to the trained", 1.0, 0.99, 1.01, DERIVED, trained.interpolation, "one_layer"),
     Claim("one_layer_plateau_length", "2a", "one linear layer: step of the first record below the plateau", 2000, 1000, 3000, PLOT, over_training.steps_until_learnt, "one_layer", spacing=500),
-    Claim("one_step_size", "2a", "best step size eta/N of one step of GD", 0.60606, *around(0.60606, 0.02), DERIVED, algorithms.best_step, **CHECK),
+    Claim("one_step_size", "2a", "best step size eta/N of one step of GD", 0.60606, *around(0.60606, 0.02), DERIVED, algorithms.best_step, control=(), uncontrolled="nothing is trained"),
     # out of distribution
     Claim("inputs_near", "6a", "one linear layer, inputs of .5 to 1.5 times the range: largest |loss ratio to GD - 1|", 0.0, 0.0, 0.05, PLOT, trained.furthest_under("input_range", (0.5, 0.75, 1.25, 1.5)), "one_layer"),
     Claim("inputs_far", "6a", "one linear layer, inputs of twice the range: |loss ratio to GD - 1|", 0.0, 0.0, 0.05, PLOT, trained.furthest_under("input_range", (2.0,)), "one_layer"),
@@ -59,7 +50,6 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("rollout_end", "1", "one layer applied 50 times, damping .75: mean loss without the largest thousandth", 0.0433, *around(0.0433, 0.05), DERIVED, rolled.end(0.75), "one_layer"),
     Claim("rollout_median", "1", "one layer applied 50 times, damping .75: median over contexts of the loss", 0.0433, *around(0.0433, 0.05), DERIVED, rolled.median_end(0.75), "one_layer"),
     Claim("rollout_undamped", "10", "one layer applied undamped: share of tasks that diverge", 0.034, 0.02, 0.05, DERIVED, rolled.unstable(1.0), "one_layer", **SHARE),
-    Claim("rollout_undamped_gd", "10", "GD undamped: share of tasks that diverge", 0.034, 0.02, 0.05, DERIVED, rolled.unstable(1.0, "gd"), "one_layer", **SHARE, **CHECK),
     Claim("rollout_damped", "10", "one layer applied with damping .875: share of tasks that diverge", 0.0036, 0.001, 0.006, DERIVED, rolled.unstable(0.875), "one_layer", **SHARE),
     Claim("rollout_undamped_minimum", "10", "one layer applied undamped: least mean loss over the applications", 0.12, *around(0.12, 0.15), DERIVED, rolled.lowest_mean(1.0), "one_layer"),
     Claim("rollout_damped_minimum", "10", "one layer applied with damping .875: least mean loss over the applications", 0.09, *around(0.09, 0.15), DERIVED, rolled.lowest_mean(0.875), "one_layer"),
@@ -93,7 +83,6 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("two_layers_gd_own_steps", "", "two recurrent layers: loss ratio to two steps of GD, a step size for each", 0.80, *around(0.80, 0.05), DERIVED, distances.between("loss_ratio", "gd_own_steps"), "two_layers", **FOUND),
     Claim("two_layers_plus_plus_paper", "3a", "two recurrent layers: loss ratio to GD++ of one step size and one gamma, as a short training finds them", 1.0, 0.95, 1.05, TEXT, distances.between("loss_ratio", "gd_plus_plus_paper"), "two_layers"),
     Claim("two_layers_plus_plus_own_rates", "", "two recurrent layers: loss ratio to GD++ with the best rates for each step", 1.09, *around(1.09, 0.05), DERIVED, distances.between("loss_ratio", "gd_plus_plus_own_rates"), "two_layers", **FOUND),
-    Claim("replaced_one_step", "code", "one step of GD, 2 of 10 labels replaced by N(0, 1): loss", 0.257, *around(0.257, 0.05), DERIVED, distances.loss_with_replaced(2, "gd"), "one_layer", **CHECK),
     Claim("replaced_two_layers", "", "two recurrent layers, 2 of 10 labels replaced: loss", 0.234, *around(0.234, 0.1), OURS, distances.loss_with_replaced(2), "two_layers", **FOUND),
     Claim("replaced_five_layers", "", "five layers, 2 of 10 labels replaced: loss", 0.55, 0.4, 0.75, OURS, distances.loss_with_replaced(2), "five_layers", "full", **FOUND),
     Claim("replaced_five_layers_median", "", "five layers, 2 of 10 labels replaced: ratio of median losses over tasks to five steps of GD (predicting 0: 2.3)", 6.6, 3.0, UNBOUNDED, OURS, trained.median_ratio_under("distractors", 2, "gd"), "five_layers", "full", **FOUND),
@@ -141,26 +130,6 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("twelve_layers_median_paper", "", "twelve layers without MLPs, one head: ratio of median losses over contexts to GD++ of one step size and one gamma, as a short training finds them", 1.0, 0.0, 1.05, OURS, trained.median_over("gd_plus_plus_paper"), "twelve_layers", "full", **FOUND),
     Claim("five_blocks_median", "8", "five blocks with MLPs and four heads: ratio of median losses over contexts to GD++", 1.0, 0.0, 1.05, OURS, trained.median_over("gd_plus_plus"), "five_blocks", "gpu"),
     Claim("twelve_blocks_cosine", "8", "twelve blocks with MLPs and four heads: cosine of their sensitivities with GD++'s", 0.97, 0.95, 1.0, PLOT, trained.against("gd_plus_plus", "model_cos"), "twelve_blocks", "gpu", **COSINE),
-    # the algorithms themselves
-    *(
-        Claim(f"tuned_gd_{steps}", "3, 7, 8", f"{steps} tuned steps of GD: loss", level, *around(level, 0.03), DERIVED, algorithms.tuned_gd(steps), profile=_of_depth(steps), **CHECK)
-        for steps, level in ((2, 0.1566), (5, 0.1086), (10, 0.0840), (12, 0.0785))
-    ),
-    *(
-        Claim(f"gd_plus_plus_{steps}", "3, 7", f"{steps} steps of GD++, one step size and gamma for all: loss", level, 0.0, level * 1.05, DERIVED, algorithms.learned_gd_plus_plus(steps, True), profile=_of_depth(steps), **CHECK)
-        for steps, level in ((2, 0.1104), (3, 0.078), (5, 0.052), (10, 0.039))
-    ),
-    Claim("gd_plus_plus_2_own", "3a", "two steps of GD++, a step size and gamma for each: loss", 0.1037, 0.0, 0.1037 * 1.05, DERIVED, algorithms.learned_gd_plus_plus(2, False), **CHECK),
-    Claim("gd_plus_plus_5_own", "3b", "five steps of GD++, a step size and gamma for each: loss", 0.0175, 0.0, 0.0175 * 1.05, DERIVED, algorithms.learned_gd_plus_plus(5, False), profile="full", **CHECK),
-    Claim("gd_plus_plus_5_own_median", "3b", "five steps of GD++, a step size and gamma for each: median loss over contexts", 0.013, 0.0, 0.013 * 1.05, DERIVED, algorithms.learned_gd_plus_plus(5, False, np.median), profile="full", **CHECK),
-    Claim("gamma", "A.10", "best gamma of two steps of GD++, N = 10", 0.176, *around(0.176, 0.05), DERIVED, algorithms.learned_gamma(2), **CHECK),
-    # spectra
-    *(
-        Claim(f"eigenvalue_{which}_{n}", "13", f"{which}imum eigenvalue of 10 000 scatter matrices, N = {n}", value, *around(value, 0.15), TEXT, algorithms.eigenvalue(n, which), **CHECK)
-        for n, which, value in ((10, "max", 4.6), (25, "max", 7.712), (50, "max", 10.845), (100, "max", 17.196), (50, "min", 0.666), (100, "min", 2.87))
-    ),
-    Claim("condition_falls", "13", "factor by which a step of GD++ at gamma = .099 multiplies the median condition number, N = 25", 0.285, 0.17, 0.4, DERIVED, algorithms.condition_change(25, 0.099), **CHECK, earlier=was(0.0, 0.99, "any fall passed; between the edges of Marchenko and Pastur's law, .28 and 5.55, the ratio is .285, 40 % either way for D = 10")),
-    Claim("condition_explodes", "13", "factor by which a step of GD++ at gamma = .2 multiplies the median condition number, N = 25", 2.0, 1.5, UNBOUNDED, OURS, algorithms.condition_change(25, 0.2), **CHECK),
     # softmax and layer norm
     Claim("softmax_1_head_left_plateau", "11", "one softmax head: share of runs whose loss falls below .9 of predicting zero in 5000 steps", 1.0, 0.5, 1.0, OURS, trained.below_zero, "softmax_1_head", scale="share"),
     Claim("softmax_1_head_value", "11", "one softmax head, runs below .9 of predicting zero: loss", 0.30, 0.285, 0.315, PLOT, trained.loss, "softmax_1_head", among=trained.below_zero),
@@ -218,9 +187,6 @@ CLAIMS: tuple[Claim, ...] = (
         Claim(f"depth_after_{layers}_learnt", "1, depth", f"depth curve, one layer applied {layers} times, runs that left the plateau: MSE", level, *around(level, 0.05), DERIVED, depth.after(layers), "depth_lsa", among=depth.has_learnt)
         for layers, level in ((1, 10.85), (4, 6.35), (12, 3.92), (50, 2.11))
     ),
-    Claim("depth_conjugate_gradients", "depth", "depth curve, four steps of conjugate gradients: MSE", 4.14, *around(4.14, 0.05), DERIVED, depth.reference("conjugate_gradients", 4), "depth_lsa", **CHECK),
-    Claim("depth_newton_schulz", "depth", "depth curve, four steps of Newton-Schulz: MSE", 8.9, *around(8.9, 0.05), DERIVED, depth.reference("newton_schulz", 4), "depth_lsa", **CHECK),
-    Claim("depth_ridge", "depth", "depth curve, ridge (Bayes): MSE", 0.311, *around(0.311, 0.15), DERIVED, depth.reference("ridge", 1), "depth_lsa", **CHECK),
     Claim("depth_linear_last", "depth", "four linear layers trained at depth: MSE without the largest thousandth", 3.0, *around(3.0, 0.05), DERIVED, depth.after(-1), "depth_linear", "full", earlier=was(0.0, 3.0 * 1.05, "far below is not as derived")),
     Claim("depth_linear_unstable", "depth", "four linear layers trained at depth: share of tasks on which they are worse than predicting 0", 0.0, 0.0, 0.01, OURS, depth.unstable, "depth_linear", "full", **SHARE),
     Claim("depth_linear_inside", "depth", "four linear layers trained at depth, read after the first: MSE ratio to predicting 0", 5.8, 1.0, 100.0, DERIVED, depth.first_over_zero, "depth_linear", "full"),

@@ -3,20 +3,19 @@
 What counts as reproduced was fixed before measuring. Models are much smaller and trained for much shorter than the
 papers', on D = 4, K = 8, noise variance .125, so where a threshold lies is ours alone: a claim says what happens below it
 and above. Losses are squared errors of noiseless labels over D, Delta the same of two predictors' difference. Sources of
-ranges as in `studies.reproduction.claims`; the table of exact predictors is derived, from pools of other seeds.
+ranges as in `studies.reproduction.claims`.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from icl_lab.studies.claim import CARROLL, RAVENTOS, UNBOUNDED, Claim, Earlier, around, was
+from icl_lab.studies.claim import CARROLL, RAVENTOS, UNBOUNDED, Claim, was
 from icl_lab.studies.task_diversity import measures
 from icl_lab.studies.task_diversity.measures import INFINITE
 
 DERIVED, TEXT, OURS = "derived", "text", "ours"
 
-CHECK: dict[str, Any] = {"about": "check", "paper": RAVENTOS}
 BY_RAVENTOS: dict[str, Any] = {"paper": RAVENTOS}
 BY_CARROLL: dict[str, Any] = {"paper": CARROLL}
 RISE: dict[str, Any] = {"scale": "nonnegative", "paper": CARROLL}
@@ -25,19 +24,6 @@ SNAPSHOTS: dict[str, Any] = {"control": (), "uncontrolled": "a network that is n
 
 # fmt: off
 CLAIMS: tuple[Claim, ...] = (
-    # the exact predictors: D = 4, K = 8, noise variance 1/8. The derived losses on fresh tasks at M = 16 are means of a
-    # hundred pools, the others of four: two standard errors of these are a tenth at M = 16, a twentieth at 128
-    Claim("exact_ridge", "2", "ridge, D = 4, K = 8: loss on fresh tasks", 0.3835, *around(0.3835, 0.04), DERIVED, measures.exact(4, 128, "ood_ridge"), **CHECK, earlier=was(*around(0.389, 0.04), "the derived value was corrected to .3835")),
-    *(
-        Claim(f"exact_{where}_{m}", "2", f"dMMSE, D = 4, K = 8, M = {m}: loss on {words}", value, *around(value, share), DERIVED, measures.exact(4, m, f"{where}_dmmse"), **CHECK, earlier=earlier)
-        for where, words, m, value, share, earlier in (
-            ("ood", "fresh tasks", 16, 0.839, 0.05, Earlier(*around(0.839, 0.12), "bf69ad8", "the error of our own pools was in it; before that .803, the mean of four pools, plus or minus 12 %")),
-            ("ood", "fresh tasks", 128, 0.544, 0.06, None),
-            ("id", "the pool's tasks", 16, 0.213, 0.12, None), ("id", "the pool's tasks", 128, 0.306, 0.06, None),
-        )
-    ),
-    Claim("exact_gap_closes", "3", "ridge's loss less dMMSE's on the pool's tasks: at M = 128 over at M = 16", 0.455, *around(0.455, 0.25), DERIVED, measures.memorising(4, 128, 16), **CHECK, earlier=was(0.0, 0.99, "any fall passed; the derived losses give .455")),
-    Claim("exact_gap_by_dimension", "6", "Δ(dMMSE, ridge) on fresh tasks at M = 2^15: in 16 dimensions over in 8", 3.0, 2.0, UNBOUNDED, TEXT, measures.gap_by_dimension(8, 16, 2**15), profile="full", **CHECK, earlier=was(1.0, UNBOUNDED, "any difference passed")),
     # where training ends
     Claim("quick_one_task", "2", "M = 1, 5000 steps: Δ(model, dMMSE) over Δ(ridge, dMMSE) on the pool's tasks", 0.0, 0.0, 0.1, OURS, measures.from_dmmse(1), "pools_quick", **BY_RAVENTOS),
     Claim("quick_infinite", "2", "M = ∞, 5000 steps: Δ(model, ridge) on fresh tasks", 0.03, 0.0, 0.06, OURS, measures.from_ridge(INFINITE), "pools_quick", **BY_RAVENTOS),

@@ -12,7 +12,7 @@ from icl_lab.store import rundir
 from icl_lab.store.atomic import csv_bytes, write_bytes
 from icl_lab.store.readers import StoreError
 from icl_lab.studies import measuring, page
-from icl_lab.studies.claim import CHECK_SEEDS, UNBOUNDED, UNTRAINED_SUFFIX, VON_OSWALD, Claim, Earlier, Measurement
+from icl_lab.studies.claim import SAMPLED_SEEDS, UNBOUNDED, UNTRAINED_SUFFIX, VON_OSWALD, Claim, Earlier, Measurement
 from icl_lab.studies.ledger import ERROR_RATES, PAGE, error_rates_in, groups, known, read_measurements, row, rows_of
 from icl_lab.studies.ledger import page as ledger_page
 from icl_lab.studies.profile import PROFILES, of_profile
@@ -152,7 +152,7 @@ def test_the_committed_ledger_is_made_from_its_table() -> None:
     for study in all_studies():
         for c in study.claims:
             if c.name in measurements:
-                planned = study.runs[c.runs].seeds if c.runs else CHECK_SEEDS
+                planned = study.runs[c.runs].seeds if c.runs else SAMPLED_SEEDS
                 assert set(measurements[c.name].seeds) <= set(planned), c.name
 
 

@@ -19,27 +19,36 @@ from icl_lab.store.readers import StoreError
 from icl_lab.studies.measuring import measure
 from icl_lab.studies.study import load
 from icl_lab.studies.workers import analysed, measured, tabulated
+from tests.runners.tiny import ROOT
+from tests.studies import sampled
 
 pytestmark = pytest.mark.robust
 
 REPRODUCTION = load("reproduction")
-CLAIMS = {claim.name: claim for claim in REPRODUCTION.claims}
-CHECKS = [CLAIMS[name] for name in ("eigenvalue_max_10", "eigenvalue_max_25")]
-LONG = ["eigenvalue_max_10", "gamma", "tuned_gd_2", "tuned_gd_5"]  # the first is done while others are measured
+STUDY = sampled.study()
+CLAIMS = {claim.name: claim for claim in STUDY.claims}
+SHORT = [CLAIMS[name] for name in sampled.SHORT]
+LONG = [sampled.SHORT[0], *sampled.LONG]  # the first is done while others are measured
+IMPORTED = f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+
+
+@pytest.fixture(autouse=True)
+def _other_processes_find_the_tests_study(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", IMPORTED)
 
 
 def test_each_claim_is_measured_once_as_in_this_process(tmp_path: Path) -> None:
     """Up to the last bits, which depend on the number of threads."""
-    found = list(measured(REPRODUCTION, CHECKS, tmp_path))
-    assert {claim.name for claim, _ in found} == {claim.name for claim in CHECKS}
-    assert len(found) == len(CHECKS)
+    found = list(measured(STUDY, SHORT, tmp_path))
+    assert {claim.name for claim, _ in found} == {claim.name for claim in SHORT}
+    assert len(found) == len(SHORT)
     for claim, measurement in found:
-        here = measure(REPRODUCTION, claim, tmp_path, "")
+        here = measure(STUDY, claim, tmp_path, "")
         assert here is not None
         assert measurement is not None
         assert measurement.values == pytest.approx(here.values, rel=1e-4)
         assert "1 threads" in measurement.device
-    assert list(measured(REPRODUCTION, [], tmp_path)) == []
+    assert list(measured(STUDY, [], tmp_path)) == []
 
 
 @pytest.mark.slow
@@ -61,12 +70,12 @@ def test_a_claim_without_its_runs_has_no_measurement(tmp_path: Path) -> None:
 
 def test_what_a_measure_raises_is_raised(tmp_path: Path) -> None:
     with pytest.raises(KeyError, match="absent"):
-        list(measured(REPRODUCTION, [CHECKS[0]._replace(name="absent")], tmp_path))
+        list(measured(STUDY, [SHORT[0]._replace(name="absent")], tmp_path))
 
 
 @pytest.mark.slow
 def test_a_process_that_dies_is_said(tmp_path: Path) -> None:
-    found = measured(REPRODUCTION, [CLAIMS[name] for name in LONG], tmp_path)
+    found = measured(STUDY, [CLAIMS[name] for name in LONG], tmp_path)
     next(found)
     for child in workers_of(os.getpid()):
         os.kill(child, signal.SIGKILL)
@@ -84,11 +93,11 @@ def workers_of(process: int) -> list[int]:
 
 KILLED = f"""
 from pathlib import Path
-from icl_lab.studies.study import load
 from icl_lab.studies.workers import measured
+from tests.studies import sampled
 
 if __name__ == "__main__":
-    study = load("reproduction")
+    study = sampled.study()
     claims = {{claim.name: claim for claim in study.claims}}
     found = measured(study, [claims[name] for name in {LONG}], Path("."))
     next(found)
@@ -100,7 +109,7 @@ if __name__ == "__main__":
 def test_killed_it_leaves_no_process(tmp_path: Path) -> None:
     (tmp_path / "killed.py").write_text(KILLED)
     line = [sys.executable, str(tmp_path / "killed.py")]
-    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": os.getcwd()}) as ran:
+    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as ran:
         assert ran.stdout is not None
         assert ran.stdout.readline() == "measuring\n"
         children = workers_of(ran.pid)
@@ -116,12 +125,12 @@ def test_killed_it_leaves_no_process(tmp_path: Path) -> None:
 STOPPED = f"""
 import os, signal
 from pathlib import Path
-from icl_lab.studies.study import load
 from icl_lab.studies.workers import measured
+from tests.studies import sampled
 
 if __name__ == "__main__":
-    study = load("reproduction")
-    claims = [claim for claim in study.claims if claim.name in {[claim.name for claim in CHECKS]}]
+    study = sampled.study()
+    claims = [claim for claim in study.claims if claim.name in {[claim.name for claim in SHORT]}]
     for number, (claim, measurement) in enumerate(measured(study, claims, Path("."))):
         print(claim.name, measurement is not None, flush=True)
         if number == 0:
@@ -134,13 +143,13 @@ def test_stopped_it_ends_with_what_was_in_work(tmp_path: Path) -> None:
     """Of two cores, each has begun a claim when the first is done."""
     (tmp_path / "stopped.py").write_text(STOPPED)
     line = [sys.executable, str(tmp_path / "stopped.py")]
-    ran = subprocess.run(line, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": os.getcwd()})
+    ran = subprocess.run(line, capture_output=True, text=True)
     assert ran.returncode == 128 + signal.SIGINT, ran.stderr
     assert ran.stderr.splitlines()[-1] == f"stopped; {RESUME_HINT}"
     assert "Traceback" not in ran.stderr
     found = dict(line.split() for line in ran.stdout.splitlines())
     assert {*found.values()} == {"True"}
-    assert len(found) >= min(len(available_cores()), len(CHECKS))
+    assert len(found) >= min(len(available_cores()), len(SHORT))
 
 
 def _alive(process: int) -> bool:
@@ -168,7 +177,7 @@ def test_jobs_of_slurm_analyse_and_measure_as_processes_do(tmp_path: Path, monke
         list(analysed(load("stages"), ["linear_layer/absent"], tmp_path, cluster))
     found, expected = (
         {claim.name: measurement and measurement.values for claim, measurement in those}
-        for those in (measured(REPRODUCTION, CHECKS, tmp_path, cluster), measured(REPRODUCTION, CHECKS, tmp_path))
+        for those in (measured(STUDY, SHORT, tmp_path, cluster), measured(STUDY, SHORT, tmp_path))
     )
     assert found == expected
-    assert {*found} == {claim.name for claim in CHECKS}
+    assert {*found} == {claim.name for claim in SHORT}
