@@ -18,6 +18,7 @@ NUDGE = 0.012  # of an axis, between lines that may coincide
 LEAST_CHANGE = 1.0  # least span, in per cent, on either side of 0, so that small differences look small
 LEAST_RATIO = 0.02  # the same of ratios, around 1
 LOSS, CHANGE = "test loss", "change from GD, %"  # measures, which are also the axes' labels
+SCALES = {LOSS: "nonnegative", CHANGE: "linear"}  # of their intervals
 ERROR, RATIO = "MSE", "MSE / GD's MSE"
 GREEN: dict[str, Any] = {"color": style.DESCENT, "linewidth": 1.0}
 COMPARED: dict[str, dict[str, Any]] = {
@@ -73,7 +74,7 @@ def _noise_panel(panel: Panel, looks: Looks, span: float) -> Iterator[Series]:
     measure = LOSS if overview else CHANGE
     values = _as_they_are if overview else _changes
     for number, (name, line) in enumerate(panel.lines):
-        means = sorted(points(line.rows, line.rows["p"], values(line.rows, "test_loss")))
+        means = sorted(points(line.rows, line.rows["p"], values(line.rows, "test_loss"), SCALES[measure]))
         if means:
             x = [point.x + _shift(number, panel) * span for point in means]
             thin = {"linewidth": 0.6, "markersize": 2.5} if overview else {}
@@ -102,7 +103,7 @@ def _shift(number: int, panel: Panel) -> float:
 def _baseline(panel: Panel, measure: str, column: str, values: Any) -> Iterator[Series]:
     """What does not depend on the model: one line for all the panel's, which are of the same tasks."""
     common, rows = sweep_lines.pooled([line for _, line in panel.lines])
-    means: list[Point] = sorted(points(rows, rows["p"], values(rows, column)))
+    means: list[Point] = sorted(points(rows, rows["p"], values(rows, column), SCALES[measure]))
     if means:
         sweep_panels.error_bars(panel.axes, [point.x for point in means], means, **COMPARED[column], zorder=3)
         yield Series(BASELINES[column], measure, common, means)
@@ -161,4 +162,5 @@ def _over_descent(rows: pd.DataFrame, alpha: str) -> pd.Series:
 
 
 def _by_scale(line: Line, values: Any) -> list[Point]:
-    return [point for alpha in ALPHAS for point in points(line.rows, float(alpha), values(line.rows, alpha))]
+    columns = {alpha: values(line.rows, alpha) for alpha in ALPHAS}
+    return [point for alpha, y in columns.items() for point in points(line.rows, float(alpha), y, "nonnegative")]

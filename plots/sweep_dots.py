@@ -84,7 +84,8 @@ def draw_order(table: pd.DataFrame) -> Drawn:
 
 def _condition(label: str, line: sweep_lines.Line, ratio: pd.Series, orderings: Sequence[str]) -> Condition:
     def of(rows: pd.DataFrame) -> list[Point]:
-        return sorted(points(rows, rows["ordering"], ratio), key=lambda point: orderings.index(point.x))
+        means = points(rows, rows["ordering"], ratio, "nonnegative")
+        return sorted(means, key=lambda point: orderings.index(point.x))
 
     trained, untrained = of(line.rows[line.rows["trained"]]), of(line.rows[~line.rows["trained"]])
     return Condition(label, line, trained, [point._replace(mean=NONE, low=NONE, high=NONE) for point in untrained])
@@ -177,8 +178,7 @@ METRICS = {
     "align_cos": ("cosine of sensitivities\nto GD's", 1.0),
     "align_l2": ("RMS difference of\npredictions to GD's", 0.0),
 }
-# measure -> what it can be
-POSSIBLE = {"align_cos": (-1.0, 1.0), "align_l2": (0.0, math.inf)}
+SCALES = {"align_cos": "fisher", "align_l2": "nonnegative"}  # of their intervals
 LETTERS = {1: 30, 2: 21}  # of a condition's name in one line, with this many panels
 ROW, LINE = 0.18, 0.1  # inches that a condition needs, and a line of its name
 BEYOND = 0.05  # of an axis, beyond where gradient descent is
@@ -199,9 +199,9 @@ def draw_alignment(table: pd.DataFrame) -> Drawn:
     for panel, (column, (text, same)) in zip(axes[0], METRICS.items(), strict=True):
         for line, place in zip(lines, places, strict=True):
             model = line.settings["model"]
-            means = points(line.rows, column, line.rows[column])
+            means = points(line.rows, column, line.rows[column], SCALES[column])
             at = place + 0.55 * ((models.index(model) + 0.5) / len(models) - 0.5)
-            sweep_panels.error_bars(panel, [at], means, across=True, within=POSSIBLE[column], **looks.of_model(model))
+            sweep_panels.error_bars(panel, [at], means, across=True, **looks.of_model(model))
             looks.explain(model, **looks.of_model(model))
             series.append(Series(MODEL, column, line.settings, means))
         panel.axvline(same, color=style.DESCENT, linestyle="--", zorder=1)
@@ -211,7 +211,7 @@ def draw_alignment(table: pd.DataFrame) -> Drawn:
         panel.locator_params(axis="x", nbins=TICKS)
     looks.explain(DESCENT, color=style.DESCENT, linestyle="--")
     _label(axes[:, 0], shown)
-    text = sweep_panels.described(lines, series, used, table, TASKS["alignment"], sweep_panels.cut(series, POSSIBLE))
+    text = sweep_panels.described(lines, series, used, table, TASKS["alignment"])
     style.finish(figure, looks.handles, text)
     return Drawn(figure, records(series))
 

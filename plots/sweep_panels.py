@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,10 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Bounds = tuple[float, float]
 
 NOISE = ("noise_mode", "p")
-ANYWHERE: Bounds = (-math.inf, math.inf)
 MODEL, DESCENT = "transformer", "gradient descent"  # names of series
 MOST = 6  # lines that one panel can hold readably
 MARKS = (("o", True), ("s", False), ("^", True), ("D", False), ("v", True), ("X", False))  # and whether it is filled
@@ -154,32 +152,16 @@ def _laid_out(
     return figure, panels
 
 
-def error_bars(
-    axes: Axes, x: Sequence[float], line: Sequence[Point], across: bool = False, within: Bounds = ANYWHERE, **how: Any
-) -> None:
-    """Means joined as `how` says, with their intervals where there are any; `across` exchanges the axes.
-
-    A t interval of few seeds may exceed the possible values, `within`: it is cut there, and ends in an arrow.
-    """
+def error_bars(axes: Axes, x: Sequence[float], line: Sequence[Point], across: bool = False, **how: Any) -> None:
+    """Means joined as `how` says, with their intervals where there are any; `across` exchanges the axes."""
     means = np.array([point.mean for point in line])
     intervals = np.array([[point.low, point.high] for point in line]).T
-    ends = np.abs(np.clip(intervals, *within) - means)
+    ends = np.abs(intervals - means)
     how = {"elinewidth": 0.8} | how
-    style.mark_cut(axes, x, intervals, within, how.get("color"), across)
     if across:
         axes.errorbar(means, x, xerr=ends, **how)
     else:
         axes.errorbar(x, means, yerr=ends, **how)
-
-
-def cut(series: Iterable[Series], within: Mapping[str, Bounds]) -> str:
-    """What a caption says of arrows, if some interval exceeds its measure's possible values."""
-    left = any(
-        point.low < within[line.measure][0] or point.high > within[line.measure][1]
-        for line in series
-        for point in line.points
-    )
-    return style.CUT if left else ""
 
 
 def widen(limits: tuple[float, float], middle: float, least: float) -> tuple[float, float]:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 AUROC = "AUROC"  # the measure, which is also the axis' label
 POSITION = "position alone"
-POSSIBLE = {AUROC: (0.0, 1.0)}
 LEAST_AUROC = 0.03  # that the axis shows on either side of .5
 OF_TRAINING = ("steps", "results_version")  # and all that begins with train_
 MARKERS = ("o", "s", "^", "D", "v", "P")
@@ -66,7 +65,7 @@ class Row(NamedTuple):
         return [
             (condition, point)
             for condition in self.conditions(panel)
-            for point in points(condition.line.rows, self.owner, condition.line.rows[self.column])
+            for point in points(condition.line.rows, self.owner, condition.line.rows[self.column], "fraction")
         ]
 
 
@@ -97,7 +96,7 @@ def draw_separation(table: pd.DataFrame) -> Drawn:
     _label(axes, places)
     marks.explain(looks)
     more = [f"AUROC within positions, of {_scores(groups)}: above .5 if clean pairs score higher", _null(lines)]
-    text = sweep_panels.described(lines, series, used, table, TASKS["auroc"], *more, sweep_panels.cut(series, POSSIBLE))
+    text = sweep_panels.described(lines, series, used, table, TASKS["auroc"], *more)
     style.finish(figure, looks.handles, text)
     return Drawn(figure, records(series))
 
@@ -181,7 +180,7 @@ def _draw_panel(
         for number, (condition, point) in enumerate(dots):
             at = places.middles[row.name] + DOT * (number - (len(dots) - 1) / 2)
             look = {"color": row.colour} | marks.look(condition)
-            sweep_panels.error_bars(panel, [at], [point], across=True, within=POSSIBLE[AUROC], **look)
+            sweep_panels.error_bars(panel, [at], [point], across=True, **look)
             yield Series(row.owner, AUROC, condition.line.settings, [point])
 
 
@@ -190,7 +189,7 @@ def _label(axes: np.ndarray, places: Places) -> None:
     first = axes.flat[0]
     first.set_yticks(list(places.middles.values()), [_folded(name) for name in places.middles])
     first.set_ylim(places.height, 0)
-    first.set_xlim(np.clip(sweep_panels.widen(first.get_xlim(), 0.5, LEAST_AUROC), *POSSIBLE[AUROC]))
+    first.set_xlim(np.clip(sweep_panels.widen(first.get_xlim(), 0.5, LEAST_AUROC), 0, 1))
     for panel in axes.flat:
         panel.grid(False, axis="y")
     for panel in axes[-1]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,7 +11,8 @@ from icl_lab.lab.configs.columns import has_trained
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.plots import sweep_lines
 from icl_lab.plots.sweep_lines import Settings
-from icl_lab.src.statistics import mean_and_interval
+from icl_lab.src import intervals
+from icl_lab.src.statistics import LEVEL
 from icl_lab.store.readers import StoreError, read_csv
 
 if TYPE_CHECKING:
@@ -105,15 +107,19 @@ class Series(NamedTuple):
     points: list[Point]
 
 
-def points(rows: pd.DataFrame, x: Sequence[Any] | pd.Series, y: pd.Series) -> list[Point]:
-    """One point for each x in order of appearance; rows without a y don't count, several of one seed count once."""
+def points(rows: pd.DataFrame, x: Sequence[Any] | pd.Series, y: pd.Series, scale: str) -> list[Point]:
+    """One point for each x in order of appearance, its mean and interval on a scale (`intervals.SCALES`).
+
+    Rows without a y don't count; several of one seed count once.
+    """
     known = rows.assign(x=x, y=y).dropna(subset=["y"])
-    return [_point(x, of_x.groupby("seed")["y"].mean()) for x, of_x in known.groupby("x", sort=False)]
+    return [_point(x, of_x.groupby("seed")["y"].mean(), scale) for x, of_x in known.groupby("x", sort=False)]
 
 
-def _point(x: Any, by_seed: pd.Series) -> Point:
-    mean, half = map(float, mean_and_interval(by_seed.to_numpy()))
-    return Point(x, mean, mean - half, mean + half, tuple(map(int, by_seed.index)), tuple(map(float, by_seed)))
+def _point(x: Any, by_seed: pd.Series, scale: str) -> Point:
+    mean, *ends, seeds = intervals.of(by_seed.to_numpy(float), scale, LEVEL)
+    low, high = ends if seeds > 1 else (math.nan, math.nan)
+    return Point(x, mean, low, high, tuple(map(int, by_seed.index)), tuple(map(float, by_seed)))
 
 
 def records(series: Iterable[Series]) -> list[dict[str, Any]]:

@@ -38,6 +38,8 @@ def _from_minus_log_complement(transforms: Any) -> Any:
 # linear: values of either sign. log: losses, ratios, distances and times, whose mean is then the geometric one.
 # nonnegative and fraction: those that can be exactly 0. complement: R^2 and fractions near 1, by the log of 1 - v.
 # fisher: cosines and correlations. share: 0 or 1 for each seed, whose mean is the share of the seeds.
+# rank: rank correlations of few things, which can be exactly 1; rank_difference: of two rank correlations.
+# difference: of two fractions or AUROCs. change: relative, of what is positive.
 SCALES = {
     "linear": Scale(np.positive, np.positive, -np.inf, np.inf),
     "nonnegative": Scale(np.positive, np.positive, 0.0, np.inf),
@@ -46,6 +48,10 @@ SCALES = {
     "complement": Scale(_minus_log_complement, _from_minus_log_complement, -np.inf, 1.0),
     "fisher": Scale(np.arctanh, np.tanh, -1.0, 1.0),
     "share": Scale(np.positive, np.positive, 0.0, 1.0),
+    "rank": Scale(np.positive, np.positive, -1.0, 1.0),
+    "rank_difference": Scale(np.positive, np.positive, -2.0, 2.0),
+    "difference": Scale(np.positive, np.positive, -1.0, 1.0),
+    "change": Scale(np.positive, np.positive, -1.0, np.inf),
 }
 
 
@@ -139,9 +145,9 @@ def seeds_for(values: np.ndarray, scale: str, low: float, high: float, level: fl
         return _first(n, _decides_of_shares(float(values.mean()), n, low, high, level))
     chosen = SCALES[scale]
     transforms = transformed(values, chosen)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        edges = np.array([chosen.forward(np.clip(edge, chosen.lowest, chosen.highest)) for edge in (low, high)])
-    distance, spread = np.abs(edges - transforms.mean()).min(), transforms.std(ddof=1)
+    inside = [edge for edge in (low, high) if chosen.lowest < edge < chosen.highest]  # no interval passes the others
+    distances = [abs(float(chosen.forward(edge)) - transforms.mean()) for edge in inside]
+    distance, spread = min(distances, default=np.inf), transforms.std(ddof=1)
     return _first(n, stdtrit(n - 1, (1 + level) / 2) * spread / np.sqrt(n) < distance)
 
 

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from icl_lab.lab.configs.columns import has_trained
-from icl_lab.src import statistics
+from icl_lab.src import intervals, statistics
 from icl_lab.store.readers import StoreError
 
 if TYPE_CHECKING:
     import pandas as pd
 
 NOT_COMPUTED = "not computed"  # a verdict
+# unit -> the scales of differences and of relative changes: a positive value can fall by at most all of itself
+SCALES = {"loss": ("linear", "change"), "step": ("linear", "linear"), "auroc": ("difference", "linear")}
 EXACT = 1e-5  # relative: what summing the same float32 numbers in another order can change
 
 
@@ -181,8 +183,15 @@ def _of_common_seeds(values_of: ValuesOf, contrast: Contrast) -> tuple[pd.Series
     return treated[seeds], control[seeds]
 
 
+def _possible(low: float, high: float, scale: str) -> tuple[float, float]:
+    return intervals.clipped(intervals.Interval(np.nan, low, high, 0), intervals.SCALES[scale])[1:3]
+
+
 def _result(contrast: Contrast, one: np.ndarray, other: np.ndarray) -> dict[str, Any]:
     t_test, same = statistics.contrast(one, other), _equivalence(one, other, contrast.unit)
+    of_difference, of_change = SCALES[contrast.unit]
+    low, high = _possible(t_test.low, t_test.high, of_difference)
+    change_low, change_high = _possible(t_test.relative_low, t_test.relative_high, of_change)
     return {
         "question": contrast.question,
         "contrast": contrast.name,
@@ -192,11 +201,11 @@ def _result(contrast: Contrast, one: np.ndarray, other: np.ndarray) -> dict[str,
         "treated": float(one.mean()),
         "control": float(other.mean()),
         "difference": t_test.difference,
-        "low": t_test.low,
-        "high": t_test.high,
+        "low": low,
+        "high": high,
         "change": t_test.relative,
-        "change_low": t_test.relative_low,
-        "change_high": t_test.relative_high,
+        "change_low": change_low,
+        "change_high": change_high,
         "largest_change": float(np.abs(one / other - 1).max()),
         "d_z": t_test.d_z,
         "p": t_test.p,

@@ -5,7 +5,7 @@ Columns: panel, series, x, mean, low, high, seeds; further ones only where a row
 - seed: the row is this seed's value, without an interval; empty in rows of means.
 - censored: the seed's value lies `above` the one given, or `below` it; where any does, there is no mean.
 - diverged: how many of the row's seeds are beyond the limit or not finite; where any is, there is no mean.
-- average: geometric where the mean and its interval are those of logarithms; empty where both are linear.
+- average: geometric where the mean and its interval are those of logarithms; else empty.
 """
 
 from __future__ import annotations
@@ -45,8 +45,24 @@ class Value(NamedTuple):
     censored: str
 
 
-def _never(panel: str) -> bool:
-    return False
+Scales = str | Mapping[str, str]  # `intervals.SCALES`, of all panels or of each
+
+
+def scale_in(panel: str, scales: Scales, otherwise: str = "nonnegative") -> str:
+    """The scale of the intervals in a panel, or another one where none is declared."""
+    return (scales if isinstance(scales, str) else scales.get(panel, "")) or otherwise
+
+
+def mean_row(values: np.ndarray, scale: str) -> Row:
+    """Mean, ends of the 95 % interval on a scale, and the number of seeds; fewer than three have no interval.
+
+    Values of which one is 0 have no logarithms: they are taken on the scale `nonnegative`.
+    """
+    chosen = "nonnegative" if scale == "log" and (values <= 0).any() else scale
+    mean, *ends, seeds = intervals.of(values, chosen, LEVEL)
+    low, high = ends if seeds >= FEWEST else (mean, mean)
+    row = {"mean": mean, "low": low, "high": high, "seeds": seeds}
+    return row | ({"average": GEOMETRIC} if chosen == "log" else {})
 
 
 def curve_rows(
@@ -54,12 +70,11 @@ def curve_rows(
     limit: float = np.inf,
     means: bool = True,
     by_seed: bool = False,
-    is_log: Callable[[str], bool] = _never,
+    scale_of: Callable[[str], str] = lambda panel: "nonnegative",
 ) -> list[Row]:
     """Means over seeds with 95 % t intervals, and `by_seed` the values of seeds, at each point of their curves.
 
-    is_log: the panels with a logarithmic axis, where means and intervals of positive values are those of logarithms.
-    What is censored always has rows of its own. Fewer than three seeds have no interval.
+    scale_of: a panel's scale, on which means are taken. What is censored always has rows of its own.
     """
     rows = []
     for (panel, series, x), values in _points(curves).items():
@@ -68,7 +83,7 @@ def curve_rows(
         if len(kept) < len(values):
             rows.append(place | _no_mean(values, len(values) - len(kept)))
         elif means and not any(value.censored for value in kept):
-            rows.append(place | _mean(np.array([value.y for value in kept]), is_log(panel)))
+            rows.append(place | mean_row(np.array([value.y for value in kept]), scale_of(panel)))
         rows += [place | _alone(value) for value in kept if by_seed or value.censored]
     return _filled(rows)
 
@@ -80,14 +95,6 @@ def _points(curves: Iterable[tuple[int, Series]]) -> dict[tuple[str, str, float]
             for x, y, how in zip(xs, ys, *(censored or [[""] * len(xs)]), strict=True):
                 points.setdefault((panel, series, float(x)), []).append(Value(seed, float(y), how))
     return points
-
-
-def _mean(values: np.ndarray, is_log: bool) -> Row:
-    geometric = is_log and bool((values > 0).all())
-    mean, *ends, seeds = intervals.of(values, "log" if geometric else "linear", LEVEL)
-    low, high = ends if seeds >= FEWEST else (mean, mean)
-    row = {"mean": mean, "low": low, "high": high, "seeds": seeds}
-    return row | ({"average": GEOMETRIC} if geometric else {})
 
 
 def _no_mean(values: Sequence[Value], diverged: int) -> Row:

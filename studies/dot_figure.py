@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from icl_lab.plots.dots import draw_dots
-from icl_lab.src.intervals import clopper_pearson
-from icl_lab.src.statistics import LEVEL, mean_and_interval
+from icl_lab.studies.curve_rows import Scales, mean_row, scale_in
+
+MEAN = ("mean", "low", "high", "seeds")
 
 Row = dict[str, Any]
 Numbers = Mapping[tuple[str, str], float]  # (panel, series) -> a run's number
@@ -19,8 +20,8 @@ Numbers = Mapping[tuple[str, str], float]  # (panel, series) -> a run's number
 class Dots(NamedTuple):
     """A figure of dots: its settings by runs' name, and what is shown of a run.
 
-    Means with 95 % t intervals over runs or, `by_seed`, each run: where a mean describes no run, as some are stuck. Of
-    `shares`, numbers that are 0 or 1, intervals are Clopper and Pearson's.
+    Means with 95 % intervals over runs or, `by_seed`, each run: where a mean describes no run, as some are stuck.
+    scale: of the intervals, in all panels or in each that is named; else nonnegative.
     """
 
     name: str
@@ -29,7 +30,7 @@ class Dots(NamedTuple):
     numbers: Callable[[Path], Numbers]
     profile: str = "quick"
     by_seed: bool = False
-    shares: bool = False
+    scale: Scales = ""
     needs: tuple[str, ...] = ()
 
     @property
@@ -50,23 +51,19 @@ class Dots(NamedTuple):
                     numbers.setdefault((self.settings[name], *place), []).append(value)
         columns = ("setting", "panel", "series")
         return [
-            dict(zip(columns, place, strict=True)) | (_share(part) if self.shares else _mean(part))
+            dict(zip(columns, place, strict=True)) | self._row(place[1], part)
             for place, values in numbers.items()
             for part in ([[value] for value in values] if self.by_seed else [values])
         ]
 
+    def scale_of(self, panel: str) -> str:
+        """The scale of the means and intervals in a panel."""
+        return scale_in(panel, self.scale)
+
+    def _row(self, panel: str, values: Sequence[float]) -> Row:
+        return {name: value for name, value in mean_row(np.array(values), self.scale_of(panel)).items() if name in MEAN}
+
     def draw(self, table: Path, labels: Mapping[str, Any], to: Path | None = None) -> None:
         """Draws the table beside it, or to another place."""
-        interval = "Clopper-Pearson" if self.shares else "t"
+        interval = "Clopper-Pearson" if self.scale == "share" else "t"
         draw_dots(table, labels["title"], "" if self.by_seed else f"95 % {interval} intervals", to)
-
-
-def _share(values: Sequence[float]) -> Row:
-    learnt = clopper_pearson(int(sum(values)), len(values), LEVEL)
-    return {"mean": float(np.mean(values)), "low": learnt.low, "high": learnt.high, "seeds": len(values)}
-
-
-def _mean(values: Sequence[float]) -> Row:
-    mean, width = mean_and_interval(np.array(values))
-    half = 0.0 if np.isnan(width) else float(width)
-    return {"mean": float(mean), "low": float(mean) - half, "high": float(mean) + half, "seeds": len(values)}

@@ -6,17 +6,22 @@ which is not.
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from icl_lab.lab.configs.run import to_dict
 from icl_lab.lab.executors.task import Executor
+from icl_lab.src.intervals import SCALES
 from icl_lab.src.words import printable
 from icl_lab.store import outputs, rundir
 from icl_lab.store.atomic import csv_bytes, json_bytes
 from icl_lab.store.readers import expecting, read_json
-from icl_lab.studies.figure import AnyFigure, Labels
+from icl_lab.studies.dot_figure import Dots
+from icl_lab.studies.figure import AnyFigure, Figure, Labels
 from icl_lab.studies.ledger import WRITER
 from icl_lab.studies.study import Study
 
@@ -42,11 +47,13 @@ def as_drawn(study: Study, folder: Path) -> list[AnyFigure]:
 def redraw(study: Study, out: Path) -> None:
     """Draws the figures again whose tables are there, with today's labels and command.
 
-    One whose table an earlier version wrote, without columns that the figure needs today, is drawn with its own labels.
+    One whose table an earlier version wrote, without columns that the figure needs today, is drawn with its own labels;
+    intervals that reach beyond what is possible on the figure's scale are cut there, in the table.
     """
     for figure in study.figures:
         table = out / study.name / f"{figure.name}.csv"
         if table.exists():
+            _cut(figure, table)
             path = table.with_suffix(".json")
             bundle = read_json(path)
             with expecting(path, "what a figure is drawn with"):
@@ -54,6 +61,26 @@ def redraw(study: Study, out: Path) -> None:
             figure.draw(table, labels, place_of(study, table))
             today = {"labels": labels, "command": study.command(figure.profile)}
             outputs.write({path: json_bytes(bundle | today)}, WRITER)
+
+
+def _cut(figure: AnyFigure, table: Path) -> None:
+    """Writes a table again whose intervals are of another scale than the figure's; seeds' values are not in it."""
+    if not isinstance(figure, Figure | Dots):
+        return
+    with table.open(encoding="utf-8", newline="") as file, expecting(table, "the table of a figure"):
+        rows = [dict(row) for row in csv.DictReader(file)]
+        ends = [_ends(row, figure.scale_of(row["panel"])) for row in rows]
+    if any(ends):
+        outputs.write({table: csv_bytes([row | cut for row, cut in zip(rows, ends, strict=True)])}, WRITER)
+
+
+def _ends(row: Mapping[str, str], scale: str) -> dict[str, float]:
+    """The ends of a row's interval that lie beyond a scale's, cut there; a value of one seed has no interval."""
+    if row["low"] == row["high"]:
+        return {}
+    lowest, highest = SCALES[scale].lowest, SCALES[scale].highest
+    cut = {name: float(np.clip(float(row[name]), lowest, highest)) for name in ("low", "high")}
+    return {name: end for name, end in cut.items() if end != float(row[name])}
 
 
 def draw(

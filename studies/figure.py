@@ -6,7 +6,6 @@ A figure's rows become a table, NAME.csv, and NAME.png and .pdf are drawn from t
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +14,7 @@ from icl_lab.plots.heat_maps import draw_products
 from icl_lab.plots.trajectories import draw_trajectories
 from icl_lab.store.rundir import read_config
 from icl_lab.studies.claim import SAMPLED_SEEDS
-from icl_lab.studies.curve_rows import Row, Series, curve_rows
+from icl_lab.studies.curve_rows import Row, Scales, Series, curve_rows, scale_in
 from icl_lab.studies.distance_figure import Distances
 from icl_lab.studies.dot_figure import Dots
 from icl_lab.studies.matrix_figure import Matrix
@@ -29,8 +28,9 @@ class Figure(NamedTuple):
     """Curves of runs: `means` over seeds with 95 % intervals, or `by_seed` each seed's own, or both.
 
     Where there are no runs, curves takes a seed; where they go `together`, all runs of a seed. A value beyond `limit`
-    has diverged. log_y: whether y is logarithmic, or in which panels. Use `by_seed` where a mean describes no run:
-    where some seeds have learnt and others have not, or all have at different times.
+    has diverged. log_y: whether y is logarithmic, or in which panels. scale: of the means and intervals, in all panels
+    or in each that is named; else log on logarithmic axes and nonnegative on others. Use `by_seed` where a mean
+    describes no run: where some seeds have learnt and others have not, or all have at different times.
     """
 
     name: str
@@ -46,6 +46,7 @@ class Figure(NamedTuple):
     together: bool = False
     means: bool = True
     by_seed: bool = False
+    scale: Scales = ""
 
     def labels(self, seeds: Sequence[int]) -> Labels:
         """What is written on it."""
@@ -58,7 +59,11 @@ class Figure(NamedTuple):
 
     def rows(self, runs: RunsByName) -> list[Row]:
         """Rows as in `studies.curve_rows`."""
-        return curve_rows(self._by_seed(runs), self.limit, self.means, self.by_seed, partial(is_log, self.log_y))
+        return curve_rows(self._by_seed(runs), self.limit, self.means, self.by_seed, self.scale_of)
+
+    def scale_of(self, panel: str) -> str:
+        """The scale of the means and intervals in a panel."""
+        return scale_in(panel, self.scale, "log" if is_log(self.log_y, panel) else "nonnegative")
 
     def _by_seed(self, runs: RunsByName) -> Iterator[tuple[int, Series]]:
         """A seed and its curves, for each seed or run."""

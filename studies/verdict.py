@@ -99,7 +99,8 @@ def _scale(claim: Claim, values: np.ndarray) -> str:
 
 def _interval(claim: Claim, values: np.ndarray) -> Interval:
     scale = _scale(claim, values)
-    return intervals.widened(intervals.of(values, scale), claim.spacing / 2, scale)
+    interval = intervals.widened(intervals.of(values, scale), claim.spacing / 2, scale)
+    return intervals.clipped(interval, intervals.SCALES[claim.scale])
 
 
 def _control(claim: Claim, measurement: Measurement) -> float | None:

@@ -39,11 +39,12 @@ DISTANCES = {
     "eval_gd_preds_mse": "from gradient descent",
     "eval_optimum_preds_mse": "from the optimum of one layer",
 }
+OF_SETTING = {"accuracy": "fraction", "cosine of sensitivities": "fisher"}
 
 # fmt: off
 FIGURES: tuple[AnyFigure, ...] = (
-    Dots("answer", "In-context membership in three languages: one linear layer on codes of strings", FEW_FLAWS, curves.of_setting),
-    Figure("val_acc", "One linear layer, negatives of other languages: accuracy", ("sound",), curves.over_training(ACCURACIES), STEP, "accuracy"),
+    Dots("answer", "In-context membership in three languages: one linear layer on codes of strings", FEW_FLAWS, curves.of_setting, scale=OF_SETTING),
+    Figure("val_acc", "One linear layer, negatives of other languages: accuracy", ("sound",), curves.over_training(ACCURACIES), STEP, "accuracy", scale="fraction"),
     Figure("val_loss", "One linear layer, negatives of other languages: loss (half MSE) on unseen strings", ("sound",), curves.over_training(LOSSES), STEP, "loss", log_y=True, means=False, by_seed=True),
     Figure("preds_mse", "One linear layer, negatives of other languages: mean squared difference of predictions", ("sound",), curves.over_training(DISTANCES), STEP, "mean squared difference", log_y=True, means=False, by_seed=True),
     Figure("singular_values", "Singular values of Σ^½ A Σ^½", ("sound",), curves.singular_values, "rank", "singular value"),
@@ -51,10 +52,10 @@ FIGURES: tuple[AnyFigure, ...] = (
     Matrix("constructed_kq", "W_K^T W_Q of one step of gradient descent", ("sound",), curves.product("construction_kq"), curves.product("rescaled_kq")),
     Matrix("learned_pv", "P W_V of the trained layer, times that mean", ("sound",), curves.product("rescaled_pv"), curves.product("construction_pv")),
     Matrix("constructed_pv", "P W_V of one step of gradient descent", ("sound",), curves.product("construction_pv"), curves.product("rescaled_pv")),
-    Dots("flaws", "The published setting, its flaws switched off one at a time", FLAWS, curves.of_setting, "full"),
+    Dots("flaws", "The published setting, its flaws switched off one at a time", FLAWS, curves.of_setting, "full", scale=OF_SETTING),
     Figure("autoencoder_val_loss", "Autoencoder: cross-entropy of a symbol of unseen strings", ("autoencoder_itself",), curves.over_training({"eval_loss": "unseen strings", "train_loss": "training strings"}), STEP, "loss (nats)", log_y=True, means=False, by_seed=True),
-    Dots("codes", "Other codes and another model, negatives of other languages", CODES, curves.of_setting, "full"),
-    Dots("grid", "Codes of 8 channels, numbers of pairs and kinds of negatives: accuracy", GRID, curves.of_grid, "full"),
+    Dots("codes", "Other codes and another model, negatives of other languages", CODES, curves.of_setting, "full", scale=OF_SETTING),
+    Dots("grid", "Codes of 8 channels, numbers of pairs and kinds of negatives: accuracy", GRID, curves.of_grid, "full", scale="fraction"),
     Figure("number_of_languages", "Random languages, bigram codes, N = 20", tuple(ARMS), curves.of_numbers(ARMS), LANGUAGES, "loss (half MSE)", log_x=True, profile="full"),
 )
 # fmt: on

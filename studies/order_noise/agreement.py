@@ -60,7 +60,7 @@ def _row(predicted: float, changes: np.ndarray, least: float) -> dict[str, Any]:
     if not np.isfinite([predicted, *changes]).all():
         missing = dict.fromkeys(("change", "change_low", "change_high", "margin"), float("nan"))
         return {"n": len(changes), "predicted": predicted, **missing, "verdict": "undecided"}
-    change, off = intervals.of(changes, "linear"), intervals.of(changes - predicted, "linear")
+    change, off = intervals.of(changes, "change"), intervals.of(changes - predicted, "linear")
     margin = max(least, SHARE * abs(predicted))
     verdict = "undecided"
     if -margin <= off.low and off.high <= margin:

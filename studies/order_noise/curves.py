@@ -37,5 +37,6 @@ RUN_FIGURES = (
         "position",
         "step size",
         profile="full",
+        scale="linear",
     ),
 )

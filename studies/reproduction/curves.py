@@ -41,11 +41,14 @@ LAYERS = {
     "ten_layers": "ten recurrent layers, ten steps",
 }
 STEPS = "GD Steps / Transformer Layers"
-POOL_LOSS = "test loss"
+POOL_LOSS, POOL_COSINE = "test loss", "cosine with gradient descent's sensitivities"
+COSINE = "cosine of sensitivities with the algorithm's"
+OF_SOFTMAX = {"softmax_1_head": "one softmax head, ", "softmax_2_heads": "two softmax heads, "}  # before a panel's name
+COSINES = (COSINE, POOL_COSINE, *(f"{title}{COSINE}" for title in OF_SOFTMAX.values()))  # panels of cosines
 ALGORITHMS = {"gd": GD, "gd_plus_plus": GDPP}
 # panel -> its column in `analysis.over_training`, after the algorithm's name
 COMPARED = {
-    "cosine of sensitivities with the algorithm's": "model_cos",
+    COSINE: "model_cos",
     "mean norm of the sensitivity difference": "model_diff",
     "mean absolute prediction difference": "preds_diff",
 }
@@ -80,7 +83,7 @@ def logged(run: Path, name: str) -> Series:
     records = read_metrics(run, ("eval_gd_loss", *logged_of.values()))
     steps = [record["step"] for record in records]
     lines = [("loss", TF, "eval_loss"), ("loss", GD, "eval_gd_loss"), *((at, GD, of) for at, of in logged_of.items())]
-    titled = {"softmax_1_head": "one softmax head, ", "softmax_2_heads": "two softmax heads, "}.get(name, "")
+    titled = OF_SOFTMAX.get(name, "")
     lines = lines[:3] if titled else lines
     return {(titled + panel, series): (steps, [r[field] for r in records]) for panel, series, field in lines}
 
@@ -108,7 +111,7 @@ def pools(run: Path, name: str) -> Series:
     """The test loss and the cosine over training, by size of the pool."""
     records = read_metrics(run, ("eval_model_cos",))
     steps, series = [record["step"] for record in records], f"{name.removeprefix('pool_')} tasks"
-    columns = {POOL_LOSS: "eval_loss", "cosine with gradient descent's sensitivities": "eval_model_cos"}
+    columns = {POOL_LOSS: "eval_loss", POOL_COSINE: "eval_model_cos"}
     return {(panel, series): (steps, [record[field] for record in records]) for panel, field in columns.items()}
 
 

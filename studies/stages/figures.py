@@ -29,6 +29,11 @@ STRUCTURE = {
     "read_out_norm_gamma_mean": "read-out's layer norm: mean scale",
     "attention_entropy": "attention entropy",
 }
+# panel -> its scale, where that is not nonnegative: scores and gains have either sign, shares and entropies end at 1
+OF_BEHAVIOUR = {BEHAVIOUR[name]: "linear" for name in ("id_icl_1_k_figure", "gain_10_icl_over_g_figure")}
+OF_STRUCTURE = {STRUCTURE[name]: "fraction" for name in ("embedding_smallest_share", "attention_entropy")} | {
+    STRUCTURE["read_out_norm_gamma_mean"]: "linear"
+}
 LONG = {"long_schedule": "batch 64"}
 BATCHES = LONG | {"large_batch": "batch 256"}
 OVER_LENGTHS = {"llc_published": "LLC, published", "weight_norm": "norm of the weights"}
@@ -39,31 +44,31 @@ _plane = partial(Plane, paths=curves.plane, x_label="PC1", y_label="PC2", points
 
 # fmt: off
 FIGURES: tuple[AnyFigure, ...] = (
-    _figure("narrow_llc", "One task and two tasks, 16 channels: LLC of healthy checkpoints", tuple(NARROW), curves.llc(NARROW, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True),
-    _figure("narrow_published", "Two tasks, 16 channels: LLC at the published setting, and nβ times the loss's fall", ("narrow_two_tasks",), curves.published(NARROW), STEP, LLC, log_x=True, means=False, by_seed=True),
-    _figure("narrow_components", "Two tasks, 16 channels: variance of the trajectory's components", ("narrow_two_tasks",), curves.components(NARROW), "component", "share"),
+    _figure("narrow_llc", "One task and two tasks, 16 channels: LLC of healthy checkpoints", tuple(NARROW), curves.llc(NARROW, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, scale="linear"),
+    _figure("narrow_published", "Two tasks, 16 channels: LLC at the published setting, and nβ times the loss's fall", ("narrow_two_tasks",), curves.published(NARROW), STEP, LLC, log_x=True, means=False, by_seed=True, scale="linear"),
+    _figure("narrow_components", "Two tasks, 16 channels: variance of the trajectory's components", ("narrow_two_tasks",), curves.components(NARROW), "component", "share", scale="fraction"),
     _plane("narrow_plane", "Two tasks, 16 channels: PCA of the outputs over training, and of a random walk of its steps", ("narrow_two_tasks",)),
-    _figure("linear_llc", "One layer of linear attention: LLC of healthy checkpoints", ("linear_layer",), curves.together(curves.llc(LINEAR, "default", "tight"), curves.smoothed(LINEAR)), STEP, LLC, log_x=True, means=False, by_seed=True),
+    _figure("linear_llc", "One layer of linear attention: LLC of healthy checkpoints", ("linear_layer",), curves.together(curves.llc(LINEAR, "default", "tight"), curves.smoothed(LINEAR)), STEP, LLC, log_x=True, means=False, by_seed=True, scale="linear"),
     Stages("linear_stages", "One layer of linear attention: stages of the LLC", {"linear_layer": "one layer"}),
-    _figure("unit_llc", "One task and two tasks: LLC of healthy checkpoints", tuple(UNIT), curves.together(curves.llc(UNIT, "default", "tight"), curves.smoothed(UNIT)), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
-    _figure("unit_constant", "Two tasks at a constant learning rate: LLC of healthy checkpoints", tuple(CONSTANT), curves.together(curves.llc(CONSTANT, "default"), curves.smoothed(CONSTANT)), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
+    _figure("unit_llc", "One task and two tasks: LLC of healthy checkpoints", tuple(UNIT), curves.together(curves.llc(UNIT, "default", "tight"), curves.smoothed(UNIT)), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full", scale="linear"),
+    _figure("unit_constant", "Two tasks at a constant learning rate: LLC of healthy checkpoints", tuple(CONSTANT), curves.together(curves.llc(CONSTANT, "default"), curves.smoothed(CONSTANT)), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full", scale="linear"),
     Stages("unit_stages", "One task and two tasks: stages of the LLC", ONE_AND_TWO, profile="full"),
-    _figure("unit_published", "One task and two tasks: LLC at the published setting, and nβ times the loss's fall", ("one_unit_task", "two_unit_tasks"), curves.published(UNIT), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
-    _figure("linear_llcs", "Linear attention, each at settings of its own: LLC of healthy checkpoints", tuple(LINEAR), curves.llc(LINEAR, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
-    _figure("regression_llc", "The regression transformer, 70 000 steps: LLC of healthy checkpoints", tuple(HEALTHY), curves.llc(HEALTHY, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
-    _figure("regression_published", "The regression transformer, 70 000 steps: LLC at the published setting, and nβ times the loss's fall", tuple(SHORT), curves.published(SHORT), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
-    _figure("regression_behaviour", "The regression transformer, 70 000 steps: behaviour", tuple(SHORT), curves.metrics(BEHAVIOUR, SHORT), STEP, "", log_x=True, profile="full"),
-    _figure("regression_structure", "The regression transformer, 70 000 steps: structure", tuple(SHORT), curves.metrics(STRUCTURE, SHORT), STEP, "", log_x=True, profile="full"),
-    _figure("regression_components", "The regression transformer, 70 000 steps: variance of the trajectory's components", tuple(SHORT), curves.components(SHORT), "component", "share", profile="full"),
+    _figure("unit_published", "One task and two tasks: LLC at the published setting, and nβ times the loss's fall", ("one_unit_task", "two_unit_tasks"), curves.published(UNIT), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full", scale="linear"),
+    _figure("linear_llcs", "Linear attention, each at settings of its own: LLC of healthy checkpoints", tuple(LINEAR), curves.llc(LINEAR, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full", scale="linear"),
+    _figure("regression_llc", "The regression transformer, 70 000 steps: LLC of healthy checkpoints", tuple(HEALTHY), curves.llc(HEALTHY, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full", scale="linear"),
+    _figure("regression_published", "The regression transformer, 70 000 steps: LLC at the published setting, and nβ times the loss's fall", tuple(SHORT), curves.published(SHORT), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full", scale="linear"),
+    _figure("regression_behaviour", "The regression transformer, 70 000 steps: behaviour", tuple(SHORT), curves.metrics(BEHAVIOUR, SHORT), STEP, "", log_x=True, profile="full", scale=OF_BEHAVIOUR),
+    _figure("regression_structure", "The regression transformer, 70 000 steps: structure", tuple(SHORT), curves.metrics(STRUCTURE, SHORT), STEP, "", log_x=True, profile="full", scale=OF_STRUCTURE),
+    _figure("regression_components", "The regression transformer, 70 000 steps: variance of the trajectory's components", tuple(SHORT), curves.components(SHORT), "component", "share", profile="full", scale="fraction"),
     _plane("regression_plane", "The regression transformer, 70 000 steps: PCA of the outputs over training, and of a random walk of its steps", tuple(SHORT), profile="full"),
     Stages("regression_stages", "The regression transformer, 70 000 steps: stages of the LLC", HEALTHY, profile="full"),
-    _figure("controls_published", "The regression transformer and its controls: LLC at the published setting, and nβ times the loss's fall", tuple(CONTROLS), curves.published(CONTROLS), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
-    _figure("controls_behaviour", "The regression transformer and its controls: behaviour", tuple(CONTROLS), curves.metrics(BEHAVIOUR, CONTROLS), STEP, "", log_x=True, profile="full"),
-    _figure("controls_structure", "The regression transformer and its controls: structure", tuple(CONTROLS), curves.metrics(STRUCTURE, CONTROLS), STEP, "", log_x=True, profile="full"),
-    _figure("schedules", "Three lengths of one schedule", ("schedules",), curves.by_length(OVER_LENGTHS), SHARE, "", profile="full"),
-    _figure("long_schedule", "500 000 steps: LLC at the published setting", ("long_schedule",), curves.beside_the_papers(LONG), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full"),
-    _figure("batches", "500 000 steps, two batch sizes: behaviour", tuple(BATCHES), curves.metrics(BEHAVIOUR, BATCHES), STEP, "", log_x=True, profile="gpu"),
-    _figure("pools", "Decoders on pools of M tasks, last third of training", ("pools_of_tasks",), curves.llc_of_tasks("default"), "M", "", log_x=True, profile="full"),
-    _figure("pools_over_training", "Decoders on pools of M tasks: LLC of healthy checkpoints, and distance to ridge", ("pools_of_tasks",), curves.over_training_by_tasks("default"), STEP, "", log_x=True, means=False, by_seed=True, profile="full"),
+    _figure("controls_published", "The regression transformer and its controls: LLC at the published setting, and nβ times the loss's fall", tuple(CONTROLS), curves.published(CONTROLS), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full", scale="linear"),
+    _figure("controls_behaviour", "The regression transformer and its controls: behaviour", tuple(CONTROLS), curves.metrics(BEHAVIOUR, CONTROLS), STEP, "", log_x=True, profile="full", scale=OF_BEHAVIOUR),
+    _figure("controls_structure", "The regression transformer and its controls: structure", tuple(CONTROLS), curves.metrics(STRUCTURE, CONTROLS), STEP, "", log_x=True, profile="full", scale=OF_STRUCTURE),
+    _figure("schedules", "Three lengths of one schedule", ("schedules",), curves.by_length(OVER_LENGTHS), SHARE, "", profile="full", scale={"LLC, published": "linear"}),
+    _figure("long_schedule", "500 000 steps: LLC at the published setting", ("long_schedule",), curves.beside_the_papers(LONG), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full", scale="linear"),
+    _figure("batches", "500 000 steps, two batch sizes: behaviour", tuple(BATCHES), curves.metrics(BEHAVIOUR, BATCHES), STEP, "", log_x=True, profile="gpu", scale=OF_BEHAVIOUR),
+    _figure("pools", "Decoders on pools of M tasks, last third of training", ("pools_of_tasks",), curves.llc_of_tasks("default"), "M", "", log_x=True, profile="full", scale="linear"),
+    _figure("pools_over_training", "Decoders on pools of M tasks: LLC of healthy checkpoints, and distance to ridge", ("pools_of_tasks",), curves.over_training_by_tasks("default"), STEP, "", log_x=True, means=False, by_seed=True, profile="full", scale={"LLC, default": "linear"}),
 )
 # fmt: on

@@ -17,7 +17,7 @@ RECIPES = {"pools_short": "triangle", "pools_constant": "constant"}
 FIGURES: tuple[AnyFigure, ...] = (
     # the exact predictors
     Figure("idealised", "Exact predictors, D = 8, K = 16", (), curves.exact_losses(8, curves.EXACT), M, LOSS, log_x=True, profile="full"),
-    Figure("gap", "What memorising the pool gains: ridge's loss less dMMSE's, on the pool's tasks", (), curves.exact_gap(4, 8), M, LOSS, log_x=True, profile="full"),
+    Figure("gap", "What memorising the pool gains: ridge's loss less dMMSE's, on the pool's tasks", (), curves.exact_gap(4, 8), M, LOSS, log_x=True, profile="full", scale="linear"),
     Figure("dimension", "dMMSE and ridge on fresh tasks, at one signal-to-noise ratio", (), curves.gap_by_dimension((2, 4, 8, 16, 32), (32, 1024, 32_768)), "D", DELTA, profile="full"),
     Figure("smoothing", "dMMSE with the smoothing that is best on fresh tasks", (), curves.smoothing(8, curves.SMOOTHED_TASKS), M, "", log_x=True, log_y=True, profile="full"),
     # trained on nine pools and an infinite one
@@ -30,15 +30,15 @@ FIGURES: tuple[AnyFigure, ...] = (
     Figure("critical_steps", "Steps of the least loss on fresh tasks and of the least Δ to ridge", ("pools",), curves.critical_steps, M, STEP, log_x=True, log_y=True, profile="full", limit=INFINITE, by_seed=True),
     Figure("deflection", "Loss on fresh tasks: how low it falls, and how far it rises again", ("pools",), curves.deflection, M, LOSS, log_x=True, profile="full"),
     Figure("positions", "By the number of pairs seen", ("pools",), curves.errors_by_position(*PER_POSITION), "pairs seen", LOSS, profile="full"),
-    Figure("paths", "Halfway between two tasks of the pool: the model's loss between ridge's (0) and dMMSE's (1)", ("pools",), curves.halfway, M, "(loss - ridge's) / (dMMSE's - ridge's)", log_x=True, profile="full", by_seed=True),
-    Figure("lines", "On the line to a model of infinitely many tasks: loss on fresh tasks, squared error / D, less a linear interpolation of its ends", ("pools", "twin"), curves.lines(*ON_LINES), "share of the other model", "loss less interpolation", profile="full", together=True, means=False, by_seed=True),
+    Figure("paths", "Halfway between two tasks of the pool: the model's loss between ridge's (0) and dMMSE's (1)", ("pools",), curves.halfway, M, "(loss - ridge's) / (dMMSE's - ridge's)", log_x=True, profile="full", by_seed=True, scale="linear"),
+    Figure("lines", "On the line to a model of infinitely many tasks: loss on fresh tasks, squared error / D, less a linear interpolation of its ends", ("pools", "twin"), curves.lines(*ON_LINES), "share of the other model", "loss less interpolation", profile="full", together=True, means=False, by_seed=True, scale="linear"),
     Figure("barriers", "Linear mode connectivity with a model of infinitely many tasks", ("pools", "twin"), curves.barriers, M, "", log_x=True, profile="full", together=True, means=False, by_seed=True),
     Figure("laplace", "Tasks with Laplace coordinates", ("laplace",), curves.deltas({"laplace": curves.TF}), M, DELTA, log_x=True, log_y=True, profile="full"),
     Figure("ood_recipes", "Loss on fresh tasks over training, two schedules", ("pools_short", "pools_constant"), curves.by_recipe({"pools_short": "triangle", "pools_constant": "constant"}, (8, 16, 64)), STEP, LOSS, log_x=True, profile="full"),
     Figure("ood_long", "Loss on fresh tasks at a constant learning rate", ("pools_long",), curves.over_training_and_ridge("", 8), STEP, LOSS, log_x=True, profile="full"),
     Plane("phase", "From both exact predictors, over training", ("pools",), curves.phase_portrait, curves.FROM_DMMSE, curves.FROM_RIDGE, "hollow: dMMSE of the same M", over_seeds, profile="full"),
     Plane("trajectories", "Joint trajectory PCA", ("pools",), curves.plane, "component", "component", "hollow: dMMSE of the same M", of_first_seed, profile="full"),
-    Figure("components", "Variance explained by the components of the joint PCA", ("pools",), curves.explained, "rank", "share", profile="full", together=True),
+    Figure("components", "Variance explained by the components of the joint PCA", ("pools",), curves.explained, "rank", "share", profile="full", together=True, scale="fraction"),
     # the quick runs
     Figure("quick_losses", "At the end of training (quick runs)", ("pools_quick",), curves.losses, M, LOSS, log_x=True),
     Figure("quick_training", "Over training (quick runs)", ("pools_quick",), curves.over_training("loss on fresh tasks", "eval_ood_loss"), STEP, LOSS, log_x=True, log_y=True),

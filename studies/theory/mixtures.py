@@ -280,6 +280,7 @@ FIGURES: tuple[AnyFigure, ...] = (
         PAIRS,
         "slope",
         profile="full",
+        scale="linear",
     ),
 )
 

@@ -76,9 +76,9 @@ SHARES = {
 
 FIGURES: tuple[AnyFigure, ...] = (
     Figure("escape_times", "When one layer leaves the plateau, by the scale of its initial weights", OF_SCALES, measures.times(ARMS, DERIVED_OF), "standard deviation of initial weights", "step", log_x=True, log_y=True, profile="full", limit=float("inf")),
-    Figure("two_layers_turning", "Two recurrent layers: gradient descent first, then GD++", ("plateau_two_layers",), measures.turning, "training step", "", profile="full", means=False, by_seed=True),
-    Figure("second_plateau", "Four factors under SGD, D = 5: one direction of the inputs first", ("plateau_five",), measures.way, "training step", "way to gradient descent's loss, in units of 1/D", profile="full", means=False, by_seed=True),
-    Dots("plateau_shares", "One layer: runs that have learnt", SHARES, measures.shares, "full", shares=True),
+    Figure("two_layers_turning", "Two recurrent layers: gradient descent first, then GD++", ("plateau_two_layers",), measures.turning, "training step", "", profile="full", means=False, by_seed=True, scale="fisher"),
+    Figure("second_plateau", "Four factors under SGD, D = 5: one direction of the inputs first", ("plateau_five",), measures.way, "training step", "way to gradient descent's loss, in units of 1/D", profile="full", means=False, by_seed=True, scale="linear"),
+    Dots("plateau_shares", "One layer: runs that have learnt", SHARES, measures.shares, "full", scale="share"),
 )
 # fmt: on
 

@@ -15,6 +15,7 @@ from icl_lab.plots.curves import _figure, draw_curves
 from icl_lab.store.atomic import write_csv
 from icl_lab.store.readers import StoreError, read_csv
 from icl_lab.studies.curve_rows import ABOVE, BELOW, Curve, curve_rows
+from icl_lab.studies.figure import Figure as StudyFigure
 from tests.plots.readable import check_readable
 
 LABELS = {"title": "A title", "x_label": "GD Steps / Transformer Layers", "y_label": "Loss", "log_x": False}
@@ -51,27 +52,43 @@ def test_rows_are_means_with_t_intervals_over_runs() -> None:
     assert found["Gradient descent", 1]["low"] == found["Gradient descent", 1]["high"] == 1.0
     row, values = found["Trained Transformer", 1], np.array([1.1, 2.1, 3.1])
     ends = stats.t.interval(0.95, 2, values.mean(), values.std(ddof=1) / np.sqrt(3))
-    assert (row["low"], row["high"]) == pytest.approx(ends)
+    assert (row["low"], row["high"]) == (0, pytest.approx(ends[1]))  # of a loss: the t interval reaches below
     assert row["seeds"] == 3
 
 
 def test_on_a_logarithmic_axis_means_and_intervals_are_those_of_logarithms(tmp_path: Path) -> None:
     values = np.array([1.0, 10.0, 1000.0])
-    runs = [{(panel, "a"): ([1, 2], [value, value - 5]) for panel in ("loss", "cosine")} for value in values]
-    rows = rows_of(runs, is_log=lambda panel: panel == "loss")
+    runs = [{(panel, "a"): ([1, 2], [value, value - 1]) for panel in ("loss", "cosine")} for value in values]
+    rows = rows_of(runs, scale_of=lambda panel: {"loss": "log", "cosine": "linear"}[panel])
     found = {(row["panel"], row["x"]): row for row in rows}
     ends = stats.t.interval(0.95, 2, np.log(values).mean(), np.log(values).std(ddof=1) / np.sqrt(3))
     assert found["loss", 1]["mean"] == pytest.approx(stats.gmean(values))
     assert (found["loss", 1]["low"], found["loss", 1]["high"]) == pytest.approx(tuple(np.exp(ends)))
     assert found["cosine", 1]["mean"] == pytest.approx(values.mean())
-    assert [row["average"] for row in found.values()] == [
-        "geometric",
-        "",
-        "",
-        "",
-    ]  # with a negative value all are linear
+    assert [row["average"] for row in found.values()] == ["geometric", "", "", ""]  # 0 has no logarithm
+    assert (found["loss", 2]["mean"], found["loss", 2]["low"]) == (pytest.approx((values - 1).mean()), 0)
+    assert found["cosine", 2]["low"] < 0
     written = caption(drawn(rows, tmp_path, log_y=("loss",)))
     assert written == "A title; means over 3 seeds, 95 % t intervals, of logarithms on logarithmic axes"
+
+
+def test_means_and_intervals_are_on_the_scale_of_their_panel() -> None:
+    """Cosines .6, .9 and .999 on Fisher's: linear, their interval would reach 1.35; so would accuracies'."""
+    values = np.array([0.6, 0.9, 0.999])
+    runs = [{(panel, "a"): ([1], [value]) for panel in ("cosine", "accuracy", "loss")} for value in values]
+    figure = StudyFigure(
+        "f", "t", (), lambda run, name: {}, "x", "y", scale={"cosine": "fisher", "accuracy": "fraction"}
+    )
+    found = {row["panel"]: row for row in rows_of(runs, scale_of=figure.scale_of)}
+    z = stats.t.interval(0.95, 2, np.arctanh(values).mean(), np.arctanh(values).std(ddof=1) / np.sqrt(3))
+    assert found["cosine"]["mean"] == pytest.approx(np.tanh(np.arctanh(values).mean()))
+    assert (found["cosine"]["low"], found["cosine"]["high"]) == pytest.approx(tuple(np.tanh(z)))
+    linear = stats.t.interval(0.95, 2, values.mean(), values.std(ddof=1) / np.sqrt(3))
+    assert (found["accuracy"]["low"], found["accuracy"]["high"]) == (pytest.approx(linear[0]), 1)
+    assert found["loss"]["high"] == pytest.approx(linear[1])
+    assert figure._replace(log_y=("loss",)).scale_of("loss") == "log"
+    with pytest.raises(ValueError, match="not possible on the scale 'nonnegative'"):
+        rows_of([{("loss", "a"): ([1], [-0.1])}], scale_of=figure.scale_of)
 
 
 def test_two_seeds_have_no_interval(tmp_path: Path) -> None:
@@ -164,9 +181,9 @@ def test_a_point_of_which_a_seed_has_diverged_has_no_mean_and_says_how_many() ->
     assert seeds == [(1, "0"), (1, "1"), (1, "2"), (2, "0"), (2, "1"), *((1, seed) for seed in "012")]
 
 
-@pytest.mark.parametrize("is_log", [False, True])
-def test_an_infinite_value_leaves_no_mean_whatever_the_limit(is_log: bool) -> None:
-    (row,) = rows_of([{("", "a"): ([1], [value])} for value in (1.0, 2.0, np.inf)], is_log=lambda panel: is_log)
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_an_infinite_value_leaves_no_mean_whatever_the_limit(scale: str) -> None:
+    (row,) = rows_of([{("", "a"): ([1], [value])} for value in (1.0, 2.0, np.inf)], scale_of=lambda panel: scale)
     assert (row["mean"], row["seeds"], row["diverged"]) == (None, 3, 1)
 
 

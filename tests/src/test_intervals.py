@@ -64,6 +64,26 @@ def test_what_cannot_be_is_cut_off() -> None:
     assert intervals.widened(intervals.of(np.array([100.0, 110.0]), "log"), 500, "log").low == 0
 
 
+@pytest.mark.parametrize(
+    ("scale", "ends"), [("rank", (-1, 1)), ("difference", (-1, 1)), ("rank_difference", (-2, 2)), ("change", (-1, 9.8))]
+)
+def test_of_either_sign_it_is_linear_between_what_is_possible(scale: str, ends: tuple[float, float]) -> None:
+    """Of -.9 and .9 the interval is +-6.3138 * .9: t of one degree of freedom."""
+    found = intervals.of(np.array([-0.9, 0.9]), scale)
+    assert found.estimate == pytest.approx(0)
+    half = float(stats.t.ppf(0.95, 1)) * 0.9
+    assert (found.low, found.high) == pytest.approx((max(-half, ends[0]), min(half, ends[1])))
+    inner = intervals.of(np.array([0.1, 0.11, 0.12]), scale)
+    assert inner[:3] == pytest.approx(intervals.of(np.array([0.1, 0.11, 0.12]), "linear")[:3])
+
+
+def test_no_seeds_are_needed_for_what_an_interval_cannot_pass() -> None:
+    """Accuracies near 1 are decided by the distance from .8, not by that from 1."""
+    values = np.array([0.96, 0.99, 1.0])
+    assert intervals.seeds_for(values, "fraction", 0.8, 1.0) == intervals.seeds_for(values, "linear", 0.8, 1e6)
+    assert intervals.seeds_for(values, "rank", 0.8, 1e6) == intervals.seeds_for(values, "linear", 0.8, 1e6)
+
+
 def test_where_a_run_diverged_it_is_the_median_by_order_statistics() -> None:
     """Between the smallest and the largest of 5 lies the median with 1 - 2/32; of 4 that is no 90 %."""
     five = intervals.of(np.array([1.0, 2.0, 3.0, 4.0, math.inf]), "log")

@@ -139,3 +139,14 @@ def test_one_seed_is_no_contrast() -> None:
     both = table()
     assert len(results(both, [contrast])) == 1
     assert results(both[both["seed"] == 0], [contrast]) == []
+
+
+def test_intervals_of_changes_end_where_the_possible_does() -> None:
+    """Differences of a standard deviation of .79 around -.5: the t interval goes from -1.48 to .48."""
+    found = one("difference", effect=-0.5, spread=1.0)
+    assert found["change_low"] == found["change_all_low"] == -1
+    assert float(str(found["low"])) < -1  # of losses, which have no such bound
+    contrast = Contrast(
+        "q", "c", "difference", [Condition("m", CLEAN, Context("easy2hard"))], [Condition("m")], "auroc"
+    )
+    assert results(table(-0.5, 1.0), [contrast])[0]["low"] == -1

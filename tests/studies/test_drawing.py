@@ -8,7 +8,7 @@ import pytest
 
 from icl_lab.store import outputs
 from icl_lab.store.atomic import csv_bytes, json_bytes
-from icl_lab.store.readers import StoreError, read_json
+from icl_lab.store.readers import StoreError, read_csv, read_json
 from icl_lab.studies.drawing import DRAWN, as_drawn, redraw
 from icl_lab.studies.figure import Figure, HeatMaps, Plane, of_first_seed, over_seeds
 from icl_lab.studies.findings import Finding
@@ -93,3 +93,15 @@ def test_a_figure_lies_with_the_results_where_a_page_shows_it_and_apart_where_no
     redraw(replace(STUDY, figures=figures, findings=[Finding("one", "shown", ())]), tmp_path)
     pictures = {path.relative_to(tmp_path / "made").as_posix() for path in tmp_path.rglob("*.p[nd][gf]")}
     assert pictures == {"shown.png", "shown.pdf", f"{DRAWN}/apart.png", f"{DRAWN}/apart.pdf"}
+
+
+def test_a_figure_drawn_again_cuts_intervals_of_another_scale(tmp_path: Path) -> None:
+    """At what is possible, in its table; a seed's own value, which rounding puts above 1, is no interval."""
+    figure = CURVES._replace(by_seed=False, means=True, scale={"c": "fisher"})
+    ends = [("c", 0.7, 1.108), ("c", -1.2, 0.9), ("c", 1.0000001, 1.0000001), ("c", 0.7, 0.95), ("loss", -0.1, 1.2)]
+    rows = [MEAN | {"panel": panel, "mean": high, "low": low, "high": high} for panel, low, high in ends]
+    table = lies(tmp_path, "curves", rows, (0,), **EARLIER)
+    redraw(Study("made", figures=(figure,)), tmp_path)
+    written = read_csv(table, ("low", "high"))
+    expected = [(0.7, 1.0), (-1.0, 0.9), (1.0000001, 1.0000001), (0.7, 0.95), (0.0, 1.2)]
+    assert [*zip(written["low"], written["high"], strict=True)] == expected

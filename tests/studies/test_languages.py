@@ -74,7 +74,7 @@ def test_dots_are_means_of_a_setting_with_t_intervals(tmp_path: Path) -> None:
 def test_dots_of_shares_have_clopper_and_pearsons_intervals(tmp_path: Path) -> None:
     """Of three of three: the lower end is the cube root of .025, and nothing lies above 1."""
     runs = {"a": [made(tmp_path, f"a{i}", v=1.0) for i in range(3)]}
-    dots = Dots("dots", "A title", {"a": "first"}, lambda run: {("p", "s"): measures.value("v")(run)}, shares=True)
+    dots = Dots("dots", "A title", {"a": "first"}, lambda run: {("p", "s"): measures.value("v")(run)}, scale="share")
     (row,) = dots.rows(runs)
     assert (row["mean"], row["high"], row["seeds"]) == (1.0, 1.0, 3)
     assert row["low"] == pytest.approx(0.025 ** (1 / 3), rel=1e-6)
