@@ -349,18 +349,6 @@ def gain(dim: int, num_tasks: int, seed: int) -> float:
     return exact(dim, num_tasks, "id_ridge")(seed) - exact(dim, num_tasks, "id_dmmse")(seed)
 
 
-def memorising(dim: int, num_tasks: int, of: int) -> Callable[[int], float]:
-    """That gain for so many tasks, over that for `of` tasks."""
-    return lambda seed: gain(dim, num_tasks, seed) / gain(dim, of, seed)
-
-
-def gap_by_dimension(small: int, large: int, num_tasks: int) -> Callable[[int], float]:
-    """The gap of dMMSE to ridge out of distribution in the larger dimension over that in the smaller."""
-    return lambda seed: (
-        exact(large, num_tasks, "ood_apart", FEWER)(seed) / exact(small, num_tasks, "ood_apart", FEWER)(seed)
-    )
-
-
 @lru_cache(maxsize=64)
 def best_smoothed(dim: int, num_tasks: int, seed: int, count: int = FEWER) -> Mapping[str, float]:
     """The best smoothing and the loss it has."""

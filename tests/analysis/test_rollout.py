@@ -47,6 +47,14 @@ def test_products_and_the_depth_curves_layer_roll_out_alike() -> None:
     np.testing.assert_allclose(rollout(kq, pv, BATCH, 4, 0.5).predictions, of_layer, rtol=1e-4, atol=1e-4)
 
 
+def test_the_share_of_tasks_on_which_undamped_gradient_descent_diverges_is_the_derived_one() -> None:
+    """.034 of the paper's tasks, as in NumPy the share with c lambda_max > 2; to three standard errors and a digit."""
+    data, tasks = DataConfig(), 10_000
+    batch = sample_batch(jax.random.key(0), data, tasks)
+    share = float(np.mean(rollout(*gd_products(data.dim, one_step_size(data)), batch, 50).unstable))
+    assert share == pytest.approx(0.034, abs=3 * np.sqrt(0.034 * 0.966 / tasks) + 5e-4)
+
+
 def test_unstable_tasks_are_those_whose_largest_eigenvalue_is_too_large() -> None:
     """Gradient descent diverges where c lambda_max > 2; close to that it takes more steps to show."""
     c = 1.5

@@ -1,16 +1,20 @@
 """GD++ with fitted rates, the best and the paper's: known levels, identities, and what is refused."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.optimize import OptimizeResult
+from jax import Array
+from scipy.optimize import OptimizeResult, minimize_scalar
 
 from icl_lab.baselines import gd_plus_plus as fits
 from icl_lab.baselines.gd_plus_plus import (
     Rates,
+    expected_losses,
     fit_gd_plus_plus,
     gd_plus_plus_losses,
     is_minimum,
@@ -52,13 +56,70 @@ def test_the_expected_loss_is_the_mean_over_sampled_tasks(data: DataConfig, nois
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("steps", "shared", "level"), [(2, True, 0.1104), (5, True, 0.052), (2, False, 0.1037), (5, False, 0.0175)]
+    ("steps", "shared", "level", "statistic", "is_best"),
+    [
+        (2, True, 0.1104, np.mean, True),
+        (3, True, 0.078, np.mean, True),
+        (5, True, 0.052, np.mean, True),
+        (10, True, 0.039, np.mean, False),  # the prototype's, of a short training as the paper's: the best have .031
+        (2, False, 0.1037, np.mean, False),
+        (5, False, 0.0175, np.mean, False),
+        (5, False, 0.013, np.median, False),  # of the prototype's short search: ours finds .003
+    ],
 )
-def test_the_papers_setting_reaches_the_known_levels(steps: int, shared: bool, level: float) -> None:
-    """Shared rates to 3 %, for they have one optimum; own rates that or less, for they have many."""
-    found = gd_plus_plus_losses(fit_gd_plus_plus(DataConfig(), steps, shared, 0), DataConfig(), 77, 32_768).mean()
+def test_the_papers_setting_reaches_the_known_levels(
+    steps: int, shared: bool, level: float, statistic: Callable[[np.ndarray], float], is_best: bool
+) -> None:
+    """Levels of independent searches: to 3 % where they are of the best rates; else that or less.
+
+    Rates of each step's own have many optima. 32 768 contexts give means to 1 %.
+    """
+    rates = fit_gd_plus_plus(DataConfig(), steps, shared, 0)
+    found = float(statistic(gd_plus_plus_losses(rates, DataConfig(), 77, 32_768)))
     assert found <= level * 1.03
-    assert not shared or found >= level * 0.97
+    assert not is_best or found >= level * 0.97
+
+
+def test_the_best_gamma_of_two_steps_is_the_derived_one() -> None:
+    """.176 at N = 10, from an independent search; fitted on sampled contexts, which give it to 1 %."""
+    assert float(fit_gd_plus_plus(DataConfig(), 2, True, 0).gammas[0]) == pytest.approx(0.176, rel=0.05)
+
+
+TUNED = 100_000  # contexts that choose a step size, and as many others that it is tried on
+
+
+@pytest.mark.parametrize(
+    ("steps", "level", "error"),
+    [
+        (2, 0.1566, 2e-5),
+        (5, 0.1086, 6e-5),
+        (10, 0.0848, 3.1e-4),
+        pytest.param(12, 0.0795, 3.8e-4, marks=pytest.mark.slow),
+    ],
+)
+def test_gradient_descent_tuned_on_other_contexts_has_the_derived_loss(steps: int, level: float, error: float) -> None:
+    """At gamma = 0. Levels and their standard errors are of a million contexts in NumPy, at the best step size.
+
+    Within three standard errors of both means, and the last digit. At ten and twelve steps few contexts of large
+    eigenvalues make the mean, one of them .3 %: the prototype's .0840 and .0785, of fewer contexts, hold fewer.
+    """
+    chosen, tried = tuned_spectra()
+
+    @jax.jit
+    def losses(c: float, spectra: Array) -> Array:
+        return expected_losses(Rates(jnp.full(steps, c), jnp.zeros(steps)), spectra, DataConfig())
+
+    with jax.enable_x64(True):
+        best = minimize_scalar(lambda c: float(losses(c, chosen).mean()), bounds=(0.3, 0.8), method="bounded").x
+        found = np.asarray(losses(best, tried))
+    assert abs(found.mean() - level) < 3 * np.hypot(found.std() / np.sqrt(TUNED), error) + 5e-5
+
+
+@cache
+def tuned_spectra() -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues of the paper's contexts: of those that choose, and of others."""
+    first, second = (sampled_spectra(key, DataConfig(), TUNED) for key in jax.random.split(jax.random.key(0)))
+    return first, second
 
 
 def test_rates_of_one_step_are_gradient_descents() -> None:

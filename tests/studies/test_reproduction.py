@@ -228,7 +228,6 @@ def test_the_depth_curves_measures_read_its_summary(tmp_path: Path) -> None:
     run = summarised(tmp_path / "run", [12.0, 4.0, 6.0])
     assert depth.furthest_from_gd(run) == pytest.approx(0.1)
     assert (depth.after(1)(run), depth.after(2)(run), depth.after(-1)(run)) == (12, 4, 6)
-    assert depth.reference("ridge", 1)(run) == 3.5
     assert depth.last_over("ridge")(run) == 2
     assert depth.first_over_zero(run) == 1.2
     assert depth.largest_step_up(run) == 1.5

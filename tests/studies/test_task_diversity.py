@@ -130,8 +130,7 @@ def test_a_phase_portrait_is_the_mean_over_seeds_and_ends_beside_dmmse(runs: tup
     assert points == {"M = 4": (0.0, 0.8), "M = 16": (0.0, 0.6)}
 
 
-def test_gains_of_the_exact_predictors_shrink_with_the_pool() -> None:
-    assert 0 < pools.memorising(4, 128, 16)(0) < 1
+def test_the_gain_of_memorising_is_the_difference_of_the_exact_predictors_losses() -> None:
     assert pools.gain(4, 16, 0) == pytest.approx(
         np.diff([pools.exact(4, 16, f"id_{who}")(0) for who in ("dmmse", "ridge")])[0]
     )

@@ -39,11 +39,6 @@ def unstable(run: Path) -> float:
     return float(layerwise_of(run)["unstable_share"][-1])
 
 
-def reference(name: str, steps: int) -> Measure:
-    """A reference's mean over the same tasks after so many steps."""
-    return lambda run: float(layerwise_of(run)["references"][name]["mse"][steps - 1])
-
-
 def last_over(name: str) -> Measure:
     """The last layer's loss over a reference's last, both less the largest thousandth."""
     return lambda run: after(-1)(run) / _last_of(run, name)
