@@ -80,12 +80,13 @@ def test_the_papers_setting_reaches_the_known_levels(
     assert not is_best or found >= level * 0.97
 
 
+@pytest.mark.slow
 def test_the_best_gamma_of_two_steps_is_the_derived_one() -> None:
     """.176 at N = 10, from an independent search; fitted on sampled contexts, which give it to 1 %."""
     assert float(fit_gd_plus_plus(DataConfig(), 2, True, 0).gammas[0]) == pytest.approx(0.176, rel=0.05)
 
 
-TUNED = 100_000  # contexts that choose a step size, and as many others that it is tried on
+TUNED = 50_000  # contexts that choose a step size, and as many others that it is tried on
 
 
 @pytest.mark.parametrize(
