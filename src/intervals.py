@@ -115,13 +115,18 @@ def median(values: np.ndarray, level: float = LEVEL) -> Interval:
 
     P(the median is below the k-th smallest) = P(Bin(S, 1/2) < k). Up to 4 values have no such k at 90 %.
     """
-    from scipy.special import bdtr
-
     ordered, n = np.sort(values), len(values)
-    rank = int(np.sum([bdtr(k, n, 0.5) <= (1 - level) / 2 for k in range(n)]))
-    ends = (ordered[rank - 1], ordered[-rank]) if rank else (-np.inf, np.inf)
+    k = rank(n, level)
+    ends = (ordered[k - 1], ordered[-k]) if k else (-np.inf, np.inf)
     middle = ordered[(n - 1) // 2] if np.isinf(ordered[n // 2]) else np.median(values)
     return Interval(float(middle), float(ends[0]), float(ends[1]), n)
+
+
+def rank(n: int, level: float = LEVEL) -> int:
+    """The k of the median's interval between the k-th smallest and the k-th largest of n values; 0 without one."""
+    from scipy.special import bdtr
+
+    return int(np.sum([bdtr(k, n, 0.5) <= (1 - level) / 2 for k in range(n)]))
 
 
 def widened(interval: Interval, by: float, scale: str) -> Interval:

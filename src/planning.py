@@ -45,7 +45,7 @@ def n_for_power(
     mean, deviation = float(transforms.mean()), _upper_deviation(transforms)
     is_inside = bool(low <= chosen.inverse(mean) <= high)
     margin = spacing / 2 if is_inside else -spacing / 2
-    edges = _edges(low + margin, high - margin, chosen)
+    edges = _edges(low, high, margin, chosen)
     if is_inside != (edges[0] <= mean <= edges[1]):
         return MOST_SEEDS + 1
     return FEWEST + bisect_left(counts, True, key=lambda n: power_of(mean, deviation, n, *edges, level) >= power)
@@ -95,9 +95,10 @@ def _quadrature() -> tuple[np.ndarray, np.ndarray]:
     return np.polynomial.legendre.leggauss(NODES)
 
 
-def _edges(low: float, high: float, scale: Scale) -> tuple[float, float]:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        first, last = (float(scale.forward(np.clip(edge, scale.lowest, scale.highest))) for edge in (low, high))
+def _edges(low: float, high: float, margin: float, scale: Scale) -> tuple[float, float]:
+    """The range's ends on the scale, nearer by a margin; at its bounds there are none, which no interval passes."""
+    first = float(scale.forward(low + margin)) if low + margin > scale.lowest < low else -np.inf
+    last = float(scale.forward(high - margin)) if high - margin < scale.highest > high else np.inf
     return first, last
 
 

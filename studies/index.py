@@ -71,7 +71,7 @@ def _claim(study: Study, row: ledger.Row) -> Entry:
 
 def _tables(out: Path) -> list[Entry]:
     """The ledger's, and how often its rules err."""
-    rates = {"path": ledger.ERROR_RATES, "caption": "how often each rule wrongly says that a claim is reproduced"}
+    rates = {"path": ledger.ERROR_RATES, "caption": "how often each rule wrongly reproduces or contradicts a claim"}
     tables = [{"id": "claims", "path": ledger.TABLE, "caption": "a row for each claim"}, {"id": "error_rates", **rates}]
     return [{"study": None, **table} for table in tables if (out / table["path"]).exists()]
 

@@ -23,6 +23,7 @@ from icl_lab.sweeps.table import LOCK_TIMEOUT
 WRITER = "report"  # of tables and pages in report/
 TABLE, PAGE, INDEX = "claims.csv", "claims.md", "index.json"
 ERROR_RATES = "ledger/error_rates.csv"
+WRONGLY = ("reproduced_wrongly", "contradicted_wrongly")  # its rates
 TEMPLATE = Path(__file__).with_name("claims.md.j2")
 
 Row = dict[str, Any]
@@ -100,8 +101,8 @@ def error_rates_in(out: Path) -> list[Row]:
     path = out / ERROR_RATES
     if not path.exists():
         return []
-    table = read_csv(path, ("seeds", "rate", "draws", "used"), ("rule", "distribution"))
-    if not (table["rate"].between(0, 1) & (table["draws"] >= 1)).all():
+    table = read_csv(path, (*WRONGLY, "alpha", "draws", "used"), ("rule", "distribution", "looks"))
+    if not (table[list(WRONGLY)].ge(0) & table[list(WRONGLY)].le(1)).all(axis=None) or not (table["draws"] >= 1).all():
         raise StoreError(f"{path} has rates that are not between 0 and 1, or of no draws")
     return [*table.to_dict("records")]
 

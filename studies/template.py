@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ def rendered(template: Path, **values: Any) -> str:
         keep_trailing_newline=True,
     )
     environment.filters |= {"accepted": accepted, "measured": measured, "verdict": verdict, "control": control}
-    environment.filters |= {"place": place, "cell": cell, "number": number, "rate": rate}
+    environment.filters |= {"place": place, "cell": cell, "number": number, "worst": worst}
     text: str = environment.get_template(template.name).render(**values)
     return text
 
@@ -122,10 +122,11 @@ def control(row: Mapping[str, Any]) -> str:
     return "not defined" if json.loads(row["control_values"]) else "not measured"
 
 
-def rate(row: Mapping[str, Any]) -> str:
-    """A simulated share in percent, with two standard errors."""
-    error = 2 * math.sqrt(row["rate"] * (1 - row["rate"]) / row["draws"])
-    return f"{100 * row['rate']:.1f} ± {100 * error:.1f} %"
+def worst(rows: Sequence[Mapping[str, Any]], name: str) -> str:
+    """The largest of these simulated shares in percent, with two standard errors, and the looks that it is of."""
+    row = max(rows, key=lambda row: float(row[name]))
+    error = 2 * math.sqrt(row[name] * (1 - row[name]) / row["draws"])
+    return f"{100 * row[name]:.1f} ± {100 * error:.1f} % ({str(row['looks']).replace(' ', ', ')})"
 
 
 def place(row: Mapping[str, Any]) -> str:

@@ -84,6 +84,18 @@ def test_more_power_a_narrower_level_and_a_wider_grid_need_more_seeds() -> None:
         assert needed > plain
 
 
+def test_an_end_at_a_bound_is_none() -> None:
+    """No interval of a fraction passes 1: as many seeds as without an upper end."""
+    values = np.array([0.9, 0.99, 0.95, 0.85])
+    needed = planning.n_for_power(values, "fraction", 0.85, 1.0)
+    assert needed == planning.n_for_power(values, "linear", 0.85, 50.0)
+    assert needed is not None
+    assert 8 < needed < 1000
+    assert planning.n_for_power(values, "fraction", 0.0, 0.97, spacing=0.01) == planning.n_for_power(
+        values, "linear", -50.0, 0.97, spacing=0.01
+    )
+
+
 def test_where_no_number_of_seeds_decides_or_nothing_is_known_it_is_said() -> None:
     more = intervals.MOST_SEEDS + 1
     assert planning.n_for_power(VALUES, "linear", float(VALUES.mean()), 3.0) == more

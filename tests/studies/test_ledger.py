@@ -61,15 +61,17 @@ def test_values_that_a_claim_cannot_have_are_named(tmp_path: Path) -> None:
         known(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["reproduced_wrongly", "contradicted_wrongly"])
 @pytest.mark.parametrize("rate", [-0.1, 1.1])
-def test_rates_that_are_none_are_named(rate: float, tmp_path: Path) -> None:
+def test_rates_that_are_none_are_named(rate: float, name: str, tmp_path: Path) -> None:
     (tmp_path / "ledger").mkdir()
-    line = {"rule": "a", "distribution": "b", "seeds": 3, "rate": rate, "draws": 10, "used": 1}
-    written(tmp_path / ERROR_RATES, line)
+    right = {"reproduced_wrongly": 0.05, "contradicted_wrongly": 0.04}
+    line = {"rule": "a", "distribution": "b", "looks": "3 5 8", "alpha": 0.021, **right, "draws": 10, "used": 1}
+    written(tmp_path / ERROR_RATES, line | {name: rate})
     with pytest.raises(StoreError, match=r"error_rates\.csv has rates that are not between 0 and 1"):
         error_rates_in(tmp_path)
-    written(tmp_path / ERROR_RATES, line | {"rate": 0.05})
-    assert error_rates_in(tmp_path)[0]["rate"] == 0.05
+    written(tmp_path / ERROR_RATES, line)
+    assert {name: error_rates_in(tmp_path)[0][name] for name in right} == right
 
 
 def test_a_damaged_ledger_is_named(tmp_path: Path) -> None:
