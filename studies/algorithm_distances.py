@@ -85,6 +85,16 @@ def between(measure: str, whose: str) -> Measure:
     return lambda run: distances(run)[MODEL, whose, measure]
 
 
+def of_another(whose: str, of: str, measure: str) -> Measure:
+    """The same of a baseline in the transformer's place."""
+    return lambda run: distances(run)[whose, of, measure]
+
+
+def loss_of(whose: str) -> Measure:
+    """The loss of the transformer or a baseline on the test tasks."""
+    return lambda run: distances(run)[whose, "", "loss"]
+
+
 def nearer_than(near: str, far: str) -> Measure:
     """1 - cosine with one algorithm over that with another: below 1 the transformer is nearer to the first."""
     one, other = (between("cosine", name) for name in (near, far))

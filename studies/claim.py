@@ -13,9 +13,21 @@ VON_OSWALD = "von Oswald et al. 2023, arXiv 2212.07677v2"
 RAVENTOS = "Raventos et al. 2023, arXiv 2306.15063"
 CARROLL = "Carroll et al. 2025, arXiv 2501.17745"
 OURS = "this laboratory"
+THEORY = "theory"  # the source of a range that a theorem gives
+
+# source of a range -> what it is
+ORIGINS = {
+    "plot reading": "read off a paper's plot: the larger of 5 % and the reading error, or the spread shown",
+    "text": "stated in a paper's text",
+    THEORY: "a theorem, with what discretisation and sampling add",
+    "derived": "a closed form or an independent computation, with what discretisation and sampling add",
+    "prototype": "an independent prototype with other samples",
+    "bound": "ours: a number for a paper's sentence",
+    "pilot": "ours, after pilot runs: the claim repeats our pilot on other seeds",
+}
 
 UNBOUNDED = 1e6  # as an upper end: there is none; as a lower end, its negative
-SAMPLED_SEEDS = tuple(range(8))  # of what is measured on sampled tasks alone, without training
+SAMPLED_SEEDS = tuple(range(1360, 1368))  # of what is measured on sampled tasks alone, without training
 UNTRAINED_SUFFIX = "_untrained"  # behind the name of runs: the same networks before training
 
 # what a claim is about -> the heading of its list
@@ -25,18 +37,29 @@ LISTS = {
 }
 
 
-class Earlier(NamedTuple):
-    """The range of a claim before it was revised, the commit that revised it, and why."""
+class Untrained(NamedTuple):
+    """A weak control: the same networks before training, the first seeds; both: the paired runs' networks too."""
 
-    low: float
-    high: float
-    commit: str
+    both: bool = False
+
+
+class Rival(NamedTuple):
+    """The control that could be mistaken for what is claimed: the nearest other algorithm, or other training.
+
+    measure: what is measured in place of the claim's; runs: those that replace the claim's. later: chosen after values
+    of the claim had been read.
+    """
+
+    name: str
+    measure: Callable[..., float] | None = None
+    runs: tuple[str, ...] = ()
+    later: bool = False
+
+
+class Without(NamedTuple):
+    """No control applies, for this reason."""
+
     reason: str
-
-
-def was(low: float, high: float, reason: str) -> Earlier:
-    """A range before the commit in which verdicts became comparisons of intervals with ranges."""
-    return Earlier(low, high, "5cdc4eb", reason)
 
 
 class Claim(NamedTuple):
@@ -44,15 +67,16 @@ class Claim(NamedTuple):
 
     low and high: the accepted values, both ends included; expected: the paper's or the derived number; source: where
     the range comes from. measure: the value of one run, or of one seed; nan where it is not defined for a run that did
-    not learn. scale: of the interval (`src.intervals.SCALES`). runs: a name among the study's runs, or "" for what
-    needs no training; paired: further runs, whose run at the same index, usually of the same seed, is measure's second
-    argument.
-    control: the runs that replace these two for the control's measurement; None for the same networks untrained, ()
-    where none applies, for the reason in `uncontrolled`. no_effect: the values, if any, that count as no effect. every:
-    each seed must lie in the range. among: of the runs for which this is 1, as those that trained; another
-    claim is of their share, and the control is measured without it.
-    spacing: of the records from which a time is read. infinite: what an infinite value means, if not divergence.
-    earlier: its range before it was revised. paper: whose claim it is.
+    not learn. scale: of the interval (`src.intervals.SCALES`). runs: a name among the study's runs, whose seeds are the
+    n of the reading, or "" for what needs no training; paired: further runs, whose run at the same index, usually of
+    the same seed, is measure's second argument.
+    no_effect: the values, if any, that count as no effect. every: each seed must lie in the range. among: of the runs
+    for which this is 1, as those that trained; another claim is of their share, and the control is measured without it.
+    spacing: of the records from which a time is read. infinite: what an infinite value means, if not divergence. cut:
+    between two kinds of runs, proposed by the gap of an earlier reading; the kinds are counted by it.
+    tier: "main", with a rival and at least 8 seeds at one look, or "supporting". reading: of seeds that no earlier
+    reading has seen; 0: the last in the history of claims. smaller: in what the setting falls short of the paper's.
+    fact: what it states with other claims, which are counted once; its own name if none. paper: whose claim it is.
     """
 
     name: str
@@ -68,14 +92,17 @@ class Claim(NamedTuple):
     paired: str = ""
     scale: str = "log"
     about: str = "paper"
-    control: tuple[str, ...] | None = None
-    uncontrolled: str = ""
+    control: Untrained | Rival | Without = Untrained()
     no_effect: tuple[float, float] | None = None
     every: bool = False
     among: Callable[..., float] | None = None
     spacing: float = 0.0
     infinite: str = ""
-    earlier: Earlier | None = None
+    cut: float | None = None
+    tier: str = "supporting"
+    reading: int = 0
+    smaller: str = ""
+    fact: str = ""
     paper: str = VON_OSWALD
 
     @property
@@ -85,15 +112,30 @@ class Claim(NamedTuple):
 
     @property
     def control_names(self) -> tuple[str, ...]:
-        """The names of all runs that its control is measured on."""
-        if self.control is not None or not self.runs:
-            return self.control or ()
-        return (f"{self.runs}{UNTRAINED_SUFFIX}", *((self.paired,) if self.paired else ()))
+        """The names of all runs that its control is measured on; those of a rival may be its own."""
+        match self.control:
+            case Untrained(both) if self.runs:
+                paired = f"{self.paired}{UNTRAINED_SUFFIX}" if both else self.paired
+                return tuple(name for name in (f"{self.runs}{UNTRAINED_SUFFIX}", paired) if name)
+            case Rival(runs=runs):
+                return runs or self.run_names
+        return ()
+
+    @property
+    def origin(self) -> str:
+        """Where the range comes from, a key of `ORIGINS`; ours bounds a paper's sentence, or follows a pilot."""
+        ours = "bound" if self.about == "paper" else "pilot"
+        return ours if self.source == "ours" else self.source
+
+    @property
+    def has_control(self) -> bool:
+        """Whether it is judged with a control."""
+        return isinstance(self.control, Rival) or bool(self.control_names)
 
     @property
     def trained(self) -> tuple[str, ...]:
         """The names of all of these runs."""
-        return (*self.run_names, *self.control_names)
+        return tuple(dict.fromkeys((*self.run_names, *self.control_names)))
 
 
 class Measurement(NamedTuple):

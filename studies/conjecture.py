@@ -34,7 +34,7 @@ from icl_lab.src.words import did_you_mean
 from icl_lab.store import layout
 from icl_lab.store.lock import locked
 from icl_lab.store.readers import StoreError, expecting, read_csv
-from icl_lab.studies.claim import OURS, Claim
+from icl_lab.studies.claim import OURS, UNTRAINED_SUFFIX, Claim, Rival, Untrained
 from icl_lab.studies.distance_figure import SCALE_OF, Distances
 from icl_lab.studies.runs import CONTROL_SEEDS, Runs
 from icl_lab.studies.study import RUNS_DIRS, Study
@@ -84,19 +84,24 @@ def study_of(name: str, file: Path, profile: str) -> Study:
     baselines = tuple(dict.fromkeys([*settings.get("baselines", ()), *NAMED_BASELINES]))
     settings |= {"baselines": baselines, "snapshots": True}
     trained = Runs(conjecture.model, settings, tuple(range(conjecture.seeds * PROFILES[profile])))
-    control = trained.untrained()
+    beside, control = control_of(conjecture), trained.untrained()
     if conjecture.control is not None:
         control = replace(trained, settings={**settings, **conjecture.control}, seeds=trained.seeds[:CONTROL_SEEDS])
     files = tuple(plugin.path for plugin in LOADED.values())
     return Study(
         name,
-        {TRAINED: trained, CONTROL: control},
+        {TRAINED: trained, beside: control},
         _claims(conjecture, file),
         FIGURES,
-        analyses={TRAINED: partial(_analyse, snapshots=True), CONTROL: partial(_analyse, snapshots=False)},
+        analyses={TRAINED: partial(_analyse, snapshots=True), beside: partial(_analyse, snapshots=False)},
         file=file,
         again=partial(again, files, name, file, profile),
     )
+
+
+def control_of(conjecture: Conjecture) -> str:
+    """The name of the runs that the control is measured on: untrained, unless the conjecture names other settings."""
+    return f"{TRAINED}{UNTRAINED_SUFFIX}" if conjecture.control is None else CONTROL
 
 
 @contextmanager
@@ -209,7 +214,7 @@ def _claims(conjecture: Conjecture, file: Path) -> tuple[Claim, ...]:
     name = conjecture.algorithm
 
     def claim(key: str, says: str, expected: float, accepted: Any, source: str, measure: Any, scale: str) -> Claim:
-        control = (CONTROL,)
+        control = Rival("the same model with other settings", runs=(CONTROL,)) if conjecture.control else Untrained()
         return Claim(
             key,
             "",

@@ -24,10 +24,20 @@ from icl_lab.store.readers import StoreError, read_csv
 from icl_lab.store.rundir import now
 from icl_lab.studies import ledger, template
 from icl_lab.studies.claim import Claim, Measurement
-from icl_lab.studies.conjecture import CONTROL, TRAINED, table_of, to_others
+from icl_lab.studies.conjecture import TRAINED, control_of, table_of, to_others
 from icl_lab.studies.drawing import as_drawn, draw
 from icl_lab.studies.measuring import measure
 from icl_lab.studies.study import Study
+from icl_lab.studies.words import (
+    AS_PREDICTED,
+    CONTRADICTED,
+    NO_EFFECT,
+    PROVISIONAL,
+    TWO_KINDS,
+    UNDECIDED,
+    UNINFORMATIVE,
+    of_few_seeds,
+)
 from icl_lab.studies.workers import analysed
 
 # measures of a distance -> the scale of their intervals, and how near a value is; the smallest is the nearest
@@ -88,11 +98,13 @@ def _row(study: Study, profile: str, claim: Claim, measurement: Measurement | No
 
 
 def verdict(rows: Sequence[Row]) -> str:
-    """That of all predictions together: contradicted if one is, reproduced if all are, else one of the rest."""
-    verdicts = {str(row["verdict"]) for row in rows}
-    if verdicts == {"reproduced"}:
-        return "reproduced"
-    return next((word for word in ("contradicted", "not counted") if word in verdicts), "undecided")
+    """That of all predictions together: contradicted if one is, as predicted if all are, else the first of the rest."""
+    says = {str(row["reading_says"]) for row in rows}
+    verdicts = [str(row["verdict"]) for row in rows]
+    if CONTRADICTED in says:
+        return of_few_seeds(CONTRADICTED, min(row["n"] for row in rows))
+    rest = [word for word in (UNINFORMATIVE, UNDECIDED, TWO_KINDS, NO_EFFECT, PROVISIONAL) if word in verdicts]
+    return rest[0] if rest else AS_PREDICTED
 
 
 def _distances(runs: Sequence[Path]) -> list[Row]:
@@ -157,5 +169,5 @@ def page(
         history=history,
         plugin=LOADED[study.name],
         seeds=len(study.runs[TRAINED].seeds),
-        control_seeds=len(study.runs[CONTROL].seeds),
+        control_seeds=len(study.runs[control_of(conjecture)].seeds),
     )

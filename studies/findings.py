@@ -8,16 +8,30 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from icl_lab.studies.template import measured, range_in_words
+from icl_lab.studies.words import (
+    CONTRADICTED,
+    HOLDS,
+    NO_EFFECT,
+    NOT_RUN,
+    OTHER_SCALE,
+    PROVISIONAL,
+    TWO_KINDS,
+    UNDECIDED,
+    UNINFORMATIVE,
+)
 
 Row = Mapping[str, Any]
 
-# verdict -> how a sentence begins whose claim does not have the verdict "reproduced"
+# verdict -> how a sentence begins whose claim does not hold
 OPENINGS = {
-    "undecided": "Undecided",
-    "contradicted": "Not what the paper finds",
-    "no effect": "No effect is found",
-    "not counted": "Not counted, for the control lies in the accepted range",
-    "not run": "Not run",
+    UNDECIDED: "Undecided",
+    CONTRADICTED: "Not what the paper finds",
+    NO_EFFECT: "No effect is found",
+    TWO_KINDS: "Runs of two kinds",
+    UNINFORMATIVE: "Uninformative",
+    PROVISIONAL: "Provisional",
+    OTHER_SCALE: "Not at the paper's scale",
+    NOT_RUN: "Not run",
 }
 OWN_CONTRADICTED = "Not what we expected"  # of a claim that is no paper's
 NOT_MEASURED = "…"
@@ -56,7 +70,7 @@ def written(finding: Finding, rows: Mapping[str, Row], figure: str) -> WrittenFi
     """A finding as the lines of the ledger have it."""
     finding_rows = [rows[statement.claim] for statement in finding.statements]
     says = " ".join(sentence(statement, row) for statement, row in zip(finding.statements, finding_rows, strict=True))
-    holds = bool(finding_rows) and all(row["verdict"] == "reproduced" for row in finding_rows)
+    holds = bool(finding_rows) and all(row["verdict"] in HOLDS for row in finding_rows)
     return WrittenFinding(says, holds, (figure,))
 
 
@@ -64,12 +78,13 @@ def sentence(statement: Statement, row: Row) -> str:
     """A statement as its claim's verdict allows: with its meaning if reproduced, else with verdict and range."""
     accepted = range_in_words(row["low"], row["high"])
     number = statement.number.format(value=value(row), also=_also(statement, row), accepted=accepted)
-    if row["verdict"] == "reproduced":
+    if row["verdict"] in HOLDS:
         said = f"{statement.meaning}: {number}" if statement.meaning else number
         return f"{said[0].upper()}{said[1:]}."
-    own_contradicted = row["verdict"] == "contradicted" and row["about"] != "paper"
+    own_contradicted = row["verdict"] == CONTRADICTED and row["about"] != "paper"
     opening = OWN_CONTRADICTED if own_contradicted else OPENINGS[row["verdict"]]
-    opening += f", {row['undecided_because']}" if row["undecided_because"] else ""
+    opening += f", {row['reading_says']} at n = {row['n']}" if row["verdict"] in (PROVISIONAL, OTHER_SCALE) else ""
+    opening += f", {row['because']}" if row["because"] else ""
     return f"{opening}: {number} (accepted: {accepted if row['share'] is None else 'all'})."
 
 

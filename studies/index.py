@@ -19,7 +19,7 @@ from icl_lab.studies.contrast import change_of
 from icl_lab.studies.drawing import as_drawn
 from icl_lab.studies.study import Study, all_studies
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 OF_A_CONTRAST = ("question", "kind", "unit", "n", "largest_change", "p", "p_holm", "p_equivalence", "verdict")
 
 Entry = dict[str, Any]
@@ -50,12 +50,13 @@ def index(out: Path) -> Entry:
 
 
 def _claim(study: Study, row: ledger.Row) -> Entry:
-    plain = ("about", "paper", "figure", "says", "expected", "source", "range", "scale", "verdict", "profile")
-    numbers = ("mean", "mean_low", "mean_high", "control_mean")
+    plain = ("reading", "tier", "fact", "about", "paper", "figure", "says", "expected", "source", "range", "scale")
+    verdicts = ("verdict", "reading_says", "because", "profile", "n_needed", "control_kind")
+    numbers = ("mean", "mean_low", "mean_high", "level", "control_mean", "control_low", "control_high")
     return {
         "id": row["claim"],
         "study": study.name,
-        **{name: row[name] for name in (*plain, "runs", "remark", "command", "seeds_needed", "control")},
+        **{name: row[name] for name in (*plain, *verdicts, "runs", "remark", "command", "control")},
         "earlier": _earlier(row),
         "low": _bounded(row["low"]),
         "high": _bounded(row["high"]),

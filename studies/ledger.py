@@ -14,10 +14,13 @@ from icl_lab.store import outputs
 from icl_lab.store.atomic import csv_bytes
 from icl_lab.store.lock import locked_file
 from icl_lab.store.readers import StoreError, expecting, read_csv
-from icl_lab.studies.claim import LISTS, OURS, Claim, Earlier, Measurement
+from icl_lab.studies import history
+from icl_lab.studies.claim import LISTS, OURS, UNTRAINED_SUFFIX, Claim, Measurement, Rival, Untrained, Without
+from icl_lab.studies.history import Revision
 from icl_lab.studies.study import Study, all_studies
 from icl_lab.studies.template import rendered
-from icl_lab.studies.verdict import VERDICTS, before_revision, judge
+from icl_lab.studies.verdict import Judgement, before_revision, judge, level
+from icl_lab.studies.words import HOLDS, VERDICTS, legend
 from icl_lab.sweeps.table import LOCK_TIMEOUT
 
 WRITER = "report"  # of tables and pages in report/
@@ -30,13 +33,17 @@ Row = dict[str, Any]
 
 
 def row(study: Study, claim: Claim, measurement: Measurement | None) -> Row:
-    """A claim's line of the ledger, with the command that measures it, and what limits it if it is not reproduced."""
-    judged = judge(claim, measurement)
-    interval = judged.interval
-    measured = measurement or Measurement((), (), float("nan"), "", "", "")
-    earlier = claim.earlier or Earlier(claim.low, claim.high, "", "")
+    """A claim's line of the ledger, with the command that measures it, and what limits it if it does not hold."""
+    reading = reading_of(claim)
+    looks = history.looks(claim.name, reading) if measurement is not None else ()
+    judged = judge(claim, measurement, looks)
+    interval, measured = judged.interval, measurement or Measurement((), (), float("nan"), "", "", "")
+    earlier = history.earlier_range(claim.name) or Revision(claim.low, claim.high, "", "")
     return {
         "claim": claim.name,
+        "reading": reading,
+        "tier": claim.tier,
+        "fact": claim.fact or claim.name,
         "about": claim.about,
         "paper": claim.paper,
         "figure": claim.figure,
@@ -46,8 +53,9 @@ def row(study: Study, claim: Claim, measurement: Measurement | None) -> Row:
         "high": claim.high,
         "no_effect_low": claim.no_effect and claim.no_effect[0],
         "no_effect_high": claim.no_effect and claim.no_effect[1],
-        "source": claim.source,
-        "range": "revised" if claim.earlier else "original",
+        "cut": claim.cut,
+        "source": claim.origin,
+        "range": "revised" if earlier.commit else "original",
         "earlier_low": earlier.low,
         "earlier_high": earlier.high,
         "revised_at": earlier.commit,
@@ -56,17 +64,20 @@ def row(study: Study, claim: Claim, measurement: Measurement | None) -> Row:
         "mean": interval and interval.estimate,
         "mean_low": interval and interval.low,
         "mean_high": interval and interval.high,
+        "level": level(looks),
+        "looks": " ".join(map(str, looks)),
         "infinite": claim.infinite,
         "n": interval.n if interval else 0,
         "verdict": judged.verdict,
-        "earlier_verdict": before_revision(claim, measurement),
-        "seeds_needed": judged.seeds_needed,
-        "undecided_because": judged.because,
+        "reading_says": judged.says,
+        "because": judged.because,
+        "earlier_verdict": before_revision(claim, earlier, measurement, looks),
+        "n_needed": judged.n_needed,
         "share": judged.share and judged.share.estimate,
         "share_low": judged.share and judged.share.low,
-        "control": " and ".join(claim.control_names),
-        "control_mean": judged.control,
-        "uncontrolled": claim.uncontrolled,
+        **_kinds(judged),
+        **_control(claim, judged),
+        "smaller": claim.smaller,
         "profile": claim.profile,
         "command": f"python -m studies.run {study.name} --claims {claim.name}",
         "runs": claim.runs,
@@ -79,21 +90,81 @@ def row(study: Study, claim: Claim, measurement: Measurement | None) -> Row:
         "git_hash": measured.git_hash,
         "trained_at": measured.trained_at,
         "cells": " ".join(measured.cells),
-        "remark": "" if judged.verdict == "reproduced" else study.remarks.get(claim.name, ""),
+        "remark": "" if judged.says in HOLDS else study.remarks.get(claim.name, ""),
+    }
+
+
+def reading_of(claim: Claim) -> int:
+    """The number of a claim's last reading: its own, or the last one in the history."""
+    return claim.reading or max(history.last_reading(claim.name), 1)
+
+
+def _kinds(judged: Judgement) -> Row:
+    """The gap between two kinds of runs, and how many are of the kind on the range's side of the cut."""
+    gap, kinds = judged.gap, judged.kinds
+    return {
+        "gap": gap and gap.statistic,
+        "gap_critical": gap and gap.critical,
+        "gap_at": gap.cut if gap and gap.found else None,
+        "of_kind": kinds and round(kinds.estimate * kinds.n),
+        "of_kind_low": kinds and kinds.low,
+        "of_kind_high": kinds and kinds.high,
+    }
+
+
+def _control(claim: Claim, judged: Judgement) -> Row:
+    """What the claim is compared with, and whether it was chosen before values were read."""
+    control, difference = judged.control, judged.difference
+    rival = claim.control if isinstance(claim.control, Rival) else None
+    return {
+        "control": rival.name if rival else "the same networks untrained" if claim.control_names else "",
+        "control_kind": "rival" if rival else "weak" if claim.control_names else "none",
+        "control_chosen": "" if rival is None else "later" if rival.later else "before",
+        "control_mean": control and control.estimate,
+        "control_low": control and control.low,
+        "control_high": control and control.high,
+        "difference_low": difference and difference.low,
+        "difference_high": difference and difference.high,
+        "uncontrolled": claim.control.reason if isinstance(claim.control, Without) else "",
     }
 
 
 def rows_of(studies: Sequence[Study], measurements: Mapping[str, Measurement]) -> list[Row]:
-    """The lines of these studies' claims."""
+    """The lines of these studies' claims, each of its last reading."""
     return [row(study, claim, measurements.get(claim.name)) for study in studies for claim in study.claims]
 
 
 def write(out: Path, measured: Mapping[str, Measurement]) -> None:
-    """Writes claims.csv and claims.md: these measurements, and of the other claims those that are there."""
+    """Writes claims.csv and claims.md: these measurements, and of the other claims those that are there.
+
+    Rows of earlier readings stay.
+    """
     with locked_file(out / TABLE, LOCK_TIMEOUT):  # shards of a study write one ledger
-        rows = rows_of(all_studies(), known(out) | dict(measured))
-        outputs.write({out / TABLE: csv_bytes(rows)}, WRITER)
-        outputs.write({out / PAGE: page(rows, error_rates_in(out)).encode()}, WRITER)
+        rows, earlier = rows_of(all_studies(), known(out) | dict(measured)), earlier_rows(out)
+        outputs.write({out / TABLE: csv_bytes([*rows, *earlier])}, WRITER)
+        outputs.write({out / PAGE: page(rows, earlier, error_rates_in(out)).encode()}, WRITER)
+
+
+def earlier_rows(out: Path) -> list[Row]:
+    """The lines of readings before the last of each claim, judged again by the range that they were read with."""
+    claims = {claim.name: (study, claim) for study in all_studies() for claim in study.claims}
+    return [
+        row(claims[name][0], _as_read(claims[name][1], reading, line), measurement)
+        for (name, reading), (measurement, line) in _read(out / TABLE).items()
+        if name in claims and reading < reading_of(claims[name][1])
+    ]
+
+
+def _as_read(claim: Claim, reading: int, line: Mapping[str, Any]) -> Claim:
+    """A claim as it was at an earlier reading: range, runs and control are those of its line."""
+    control: Rival | Untrained | Without = Without(str(line["uncontrolled"]))
+    if beside := str(line["control"]):
+        is_weak = beside.endswith(UNTRAINED_SUFFIX) or line.get("control_kind") == "weak"
+        control = Untrained() if is_weak else Rival(beside, later=True)
+    low, high = (float(line[name]) for name in ("low", "high"))
+    says, runs, scale = (str(line[name]) for name in ("says", "runs", "scale"))
+    then = claim._replace(says=says, low=low, high=high, expected=float(line["expected"]), scale=scale, runs=runs)
+    return then._replace(paired="", reading=reading, control=control, cut=None, tier="supporting")
 
 
 def error_rates_in(out: Path) -> list[Row]:
@@ -107,11 +178,14 @@ def error_rates_in(out: Path) -> list[Row]:
     return [*table.to_dict("records")]
 
 
-def page(rows: Sequence[Row], error_rates: Sequence[Row] = ()) -> str:
-    """The ledger as Markdown, with how often its rules err, if that was simulated."""
+def page(rows: Sequence[Row], earlier: Sequence[Row] = (), error_rates: Sequence[Row] = ()) -> str:
+    """The ledger as Markdown, with earlier readings, and how often its rules err, if that was simulated."""
     papers = list(dict.fromkeys(row["paper"] for row in rows if row["paper"] != OURS))
     lists = {about: counted([row for row in rows if row["about"] == about]) for about in LISTS}
     values = {"lists": lists, "headings": LISTS, "groups": groups(rows), "error_rates": error_rates}
+    values |= {"earlier": earlier, "legend": legend(row["verdict"] for row in rows)}
+    values |= {"main": [row for row in rows if row["tier"] == "main"], "facts": facts(rows)}
+    values |= {"withdrawn": history.withdrawn(), "sources": sources(rows)}
     return rendered(TEMPLATE, papers=papers, **values)
 
 
@@ -119,6 +193,19 @@ def counted(rows: Sequence[Row]) -> dict[str, Any]:
     """Lines of the ledger, how many have each verdict, and the groups of trainings that they are of."""
     counts = {name: sum(row["verdict"] == name for row in rows) for name in VERDICTS}
     return {"rows": rows, "counts": counts, "groups": groups(rows)}
+
+
+def facts(rows: Sequence[Row]) -> int:
+    """The number of facts that the measured claims state; claims of one fact do not confirm each other."""
+    return len({row["fact"] for row in rows if row["n"]})
+
+
+def sources(rows: Sequence[Row]) -> dict[str, dict[str, int]]:
+    """How many claims have a range from each source, and of these the counts of verdicts."""
+    of_source: dict[str, list[str]] = {}
+    for row in rows:
+        of_source.setdefault(row["source"], []).append(row["verdict"])
+    return {source: {word: verdicts.count(word) for word in VERDICTS} for source, verdicts in of_source.items()}
 
 
 def groups(rows: Sequence[Row]) -> int:
@@ -136,10 +223,10 @@ def known(out: Path) -> dict[str, Measurement]:
 
     A claim whose runs have changed counts as not run. `StoreError` for values that its scale does not have.
     """
-    measurements, of_today = read_measurements(out / TABLE), {}
+    read, of_today = _read(out / TABLE), {}
     for study in all_studies():
         for claim in study.claims:
-            measurement = measurements.get(claim.name)
+            measurement, _ = read.get((claim.name, reading_of(claim)), (None, {}))
             if measurement is not None and set(measurement.cells) <= study.cell_names(claim):
                 with expecting(out / TABLE, f"a ledger of claims: {claim.name} has values that it cannot have"):
                     judge(claim, measurement)
@@ -148,22 +235,36 @@ def known(out: Path) -> dict[str, Measurement]:
 
 
 def read_measurements(path: Path) -> dict[str, Measurement]:
-    """The measurements that claims.csv holds, by claim; none where there is no such file."""
+    """The measurements that claims.csv holds, by claim, each of its last reading; none where there is no such file."""
+    last: dict[str, tuple[int, Measurement]] = {}
+    for (name, reading), (measurement, _) in _read(path).items():
+        last[name] = max((reading, measurement), last.get(name, (0, measurement)), key=lambda one: one[0])
+    return {name: measurement for name, (_, measurement) in last.items()}
+
+
+def _read(path: Path) -> dict[tuple[str, int], tuple[Measurement, Mapping[str, Any]]]:
+    """The measurements in claims.csv with their lines, by claim and reading; a table without readings has the first."""
     if not path.exists():
         return {}
     words = ("claim", "values", "seeds", "device", "date", "git_hash", "trained_at", "cells")
-    table = read_csv(path, ("minutes",), words)
-    controls = "control_values" in table
+    of_claim = ("says", "scale", "runs", "control", "uncontrolled")
+    table = read_csv(path, ("minutes", "low", "high", "expected"), (*words, *of_claim))
     measurements = {}
     with expecting(path, "a ledger of claims"):
         for _, line in table.iterrows():
             values, seeds = (tuple(json.loads(line[name])) for name in ("values", "seeds"))
             if values:
-                facts = {name: str(line[name]) for name in ("device", "date", "git_hash", "trained_at")}
-                cells = tuple(str(line["cells"]).split())
-                minutes = float(line["minutes"])
-                control = tuple(json.loads(line["control_values"])) if controls else ()
-                measurements[str(line["claim"])] = Measurement(
-                    values, seeds, minutes, cells=cells, control_values=control, **facts
+                facts_of = {name: str(line[name]) for name in ("device", "date", "git_hash", "trained_at")}
+                control = tuple(json.loads(line["control_values"])) if "control_values" in table else ()
+                measurement = Measurement(
+                    values,
+                    seeds,
+                    float(line["minutes"]),
+                    cells=tuple(str(line["cells"]).split()),
+                    control_values=control,
+                    **facts_of,
                 )
+                name = str(line["claim"])
+                reading = int(line["reading"]) if "reading" in table else max(history.last_reading(name), 1)
+                measurements[name, reading] = (measurement, line)
     return measurements

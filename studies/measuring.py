@@ -11,7 +11,7 @@ from typing import Any
 from icl_lab.store import rundir
 from icl_lab.store.provenance import git_commit
 from icl_lab.store.rundir import now
-from icl_lab.studies.claim import SAMPLED_SEEDS, Claim, Measurement
+from icl_lab.studies.claim import SAMPLED_SEEDS, Claim, Measurement, Rival
 from icl_lab.studies.runs import Runs, each
 from icl_lab.studies.study import Study
 
@@ -26,14 +26,18 @@ def can_measure(study: Study, claim: Claim, runs_dir: Path, controls: bool = Fal
 def measure(study: Study, claim: Claim, runs_dir: Path, device: str, controls: bool = False) -> Measurement | None:
     """A claim's values and its control's, or its control's alone; None unless all of their runs have ended."""
     began, commit, date = time.perf_counter(), git_commit() or "unknown", str(now())[:10]
+    control = of_control(claim)
     if not claim.runs:
-        sampled = tuple(float(claim.measure(seed)) for seed in SAMPLED_SEEDS)
-        return Measurement(sampled, SAMPLED_SEEDS, _minutes_since(began), device, date, commit)
+        of_seeds = [tuple(float(one.measure(seed)) for seed in SAMPLED_SEEDS) for one in (claim, control)]
+        beside = of_seeds[1] if control is not claim else ()
+        return Measurement(
+            of_seeds[0], SAMPLED_SEEDS, _minutes_since(began), device, date, commit, control_values=beside
+        )
     ended = _runs(study, claim, runs_dir, controls)
     if None in ended:
         return None
     values = tuple(_value(claim, runs) for runs in ended[0] or ())
-    control_values = tuple(_value(claim._replace(among=None), runs) for runs in ended[1] or ())
+    control_values = tuple(_value(control, runs) for runs in ended[1] or ())
     runs = [run for of_seeds in ended for of_seed in of_seeds or () for place in of_seed for run in each(place)]
     metas = [rundir.read_meta(run) for run in dict.fromkeys(runs)]
     minutes = sum(map(_minutes, metas)) + _minutes_since(began)
@@ -43,6 +47,12 @@ def measure(study: Study, claim: Claim, runs_dir: Path, device: str, controls: b
     cells = tuple(dict.fromkeys(run.name for run in runs))
     seeds = () if controls else study.runs_of(claim.run_names[0]).seeds
     return Measurement(values, seeds, minutes, devices, date, commit, trained_at, cells, control_values=control_values)
+
+
+def of_control(claim: Claim) -> Claim:
+    """What is measured on the control's runs: the claim's measure, or its rival's, of all runs."""
+    own = isinstance(claim.control, Rival) and claim.control.measure
+    return claim._replace(measure=own or claim.measure, among=None) if claim.has_control else claim
 
 
 def with_control(measurement: Measurement, control: Measurement) -> Measurement:

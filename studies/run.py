@@ -154,6 +154,7 @@ def figures_with(study: Study, claims: Sequence[Claim]) -> list[AnyFigure]:
 def _controls(chosen: Sequence[tuple[Study, Claim]], flags: argparse.Namespace) -> int:
     """The controls of claims that are measured: their runs are trained, and they are measured alike."""
     from icl_lab.studies import ledger, page
+    from icl_lab.studies.claim import Without
     from icl_lab.studies.measuring import can_measure, with_control
     from icl_lab.studies.verdict import judge
     from icl_lab.studies.workers import measured
@@ -163,7 +164,8 @@ def _controls(chosen: Sequence[tuple[Study, Claim]], flags: argparse.Namespace) 
         if claim.name not in known:
             raise cli.UsageError(f"{claim.name} is not measured; leave --controls out")
         if not claim.control_names:
-            raise cli.UsageError(f"{claim.name} has no control: {claim.uncontrolled}")
+            reason = claim.control.reason if isinstance(claim.control, Without) else "it is measured without runs"
+            raise cli.UsageError(f"{claim.name} has no control: {reason}")
     for study in dict.fromkeys(study for study, _ in chosen):
         claims = [claim for owner, claim in chosen if owner is study]
         names = dict.fromkeys(name for claim in claims for name in claim.control_names)

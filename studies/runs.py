@@ -12,16 +12,23 @@ from icl_lab.analysis import trained
 from icl_lab.store import layout, rundir
 from icl_lab.store.metrics import read_summary
 from icl_lab.store.readers import expecting
+from icl_lab.studies.words import MAIN_SEEDS
 from icl_lab.sweeps.grid import Grid
 from icl_lab.sweeps.plan import PlannedRun, plan, runs_of
 from icl_lab.sweeps.status import run_status
 
 MANY_SEEDS, SOME_SEEDS, FEW_SEEDS = (tuple(range(count)) for count in (8, 5, 3))
 FURTHER_SEEDS = tuple(range(8, 16))  # where what is claimed was seen on the first eight
+MAIN_FROM = 1000  # the first of the seeds that main results, and further readings, are read on
 CONTROL_SEEDS = 3  # networks that are not trained hardly differ
 NO_TRAINING = {"steps": 1, "lr": 1e-12}
 # settings that mean nothing without training
 TRAINED_WITH = ("eval_every", "schedule", "warmup_steps", "snapshots", "log_records")
+
+
+def fresh(block: int, count: int = MAIN_SEEDS) -> tuple[int, ...]:
+    """Seeds that no earlier reading has seen; settings take blocks of ten of their own, and share no test tasks."""
+    return tuple(range(MAIN_FROM + 10 * block, MAIN_FROM + 10 * block + count))
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,8 @@ from typing import Any
 
 from icl_lab.lab.environment import extra
 from icl_lab.src.intervals import MOST_SEEDS
-from icl_lab.studies.claim import OURS, UNBOUNDED
-from icl_lab.studies.verdict import FEW
+from icl_lab.studies.claim import ORIGINS, OURS, UNBOUNDED
+from icl_lab.studies.words import TWO_KINDS
 
 LARGEST = 1e5  # what is larger has diverged, and its digits say nothing
 MOST_DECIMALS = 6
@@ -29,7 +29,7 @@ def rendered(template: Path, **values: Any) -> str:
         keep_trailing_newline=True,
     )
     environment.filters |= {"accepted": accepted, "measured": measured, "verdict": verdict, "control": control}
-    environment.filters |= {"place": place, "cell": cell, "number": number, "worst": worst}
+    environment.filters |= {"place": place, "cell": cell, "number": number, "worst": worst, "origin": ORIGINS.__getitem__}
     text: str = environment.get_template(template.name).render(**values)
     return text
 
@@ -96,14 +96,16 @@ def number(value: float) -> str:
 
 
 def verdict(row: Mapping[str, Any]) -> str:
-    """The verdict of a line, with what would decide it, few seeds, and the verdict by its first range."""
+    """The verdict of a line, what its numbers alone say, what would decide it, and the same by its first range."""
     words = str(row["verdict"])
-    if row["undecided_because"]:
-        words += f", {row['undecided_because']}"
-    elif row["seeds_needed"]:
-        words += f", {_seeds(row['seeds_needed'])} seeds would decide"
-    if 0 < row["n"] < FEW:
-        words += f" (few: {row['n']} seeds)"
+    if row["reading_says"] != row["verdict"]:
+        words += f" ({row['reading_says']} at n = {row['n']})"
+    if row["of_kind"] is not None and row["verdict"] == TWO_KINDS:
+        words += f", {row['of_kind']} of {row['n']} [{row['of_kind_low']:.2f}, {row['of_kind_high']:.2f}]"
+    if row["because"]:
+        words += f", {row['because']}"
+    elif row["n_needed"]:
+        words += f"; {_seeds(row['n_needed'])} fresh seeds would decide"
     if row["earlier_verdict"]:
         words += f"; by the first range {row['earlier_verdict']}"
     return words
@@ -114,12 +116,15 @@ def _seeds(needed: int) -> str:
 
 
 def control(row: Mapping[str, Any]) -> str:
-    """The control's estimate, or why there is none, or none yet."""
+    """The control's estimate with its interval and what it is, or why there is none, or none yet."""
     if not row["control"]:
         return f"none: {row['uncontrolled']}" if row["uncontrolled"] else "none"
-    if row["control_mean"] is not None:
-        return number(row["control_mean"])
-    return "not defined" if json.loads(row["control_values"]) else "not measured"
+    name = row["control"] if row["control_kind"] == "rival" else "untrained, weak"
+    name += ", chosen later" if row["control_chosen"] == "later" else ""
+    if row["control_mean"] is None:
+        return f"{'not defined' if json.loads(row['control_values']) else 'not measured'} ({name})"
+    numbers = with_digits_of_interval(*(row[f"control_{end}"] for end in ("mean", "low", "high")))
+    return f"{numbers[0]} [{numbers[1]}, {numbers[2]}] ({name})"
 
 
 def worst(rows: Sequence[Mapping[str, Any]], name: str) -> str:

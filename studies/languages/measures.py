@@ -67,6 +67,11 @@ def reaches(name: str, bound: float) -> Measure:
     return lambda run: float(value(name)(run) <= bound)
 
 
+def reaches_over(name: str, other: str, bound: float) -> Measure:
+    """1 where a number of the test set is at most so many times another, else 0."""
+    return lambda run: float(over(name, other)(run) <= bound)
+
+
 def published_match(run: Path) -> float:
     """The root mean square difference of predictions from the published construction's, over their own.
 

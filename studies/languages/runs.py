@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from icl_lab.families.languages.config import MODELS
-from icl_lab.studies.runs import FEW_SEEDS, MANY_SEEDS, SOME_SEEDS, Runs
+from icl_lab.studies.runs import FEW_SEEDS, MANY_SEEDS, SOME_SEEDS, Runs, fresh
 
 PUBLISHED: dict[str, Any] = dict(MODELS["languages"]["published"].values)
 CODES = ("one_hot", "bigrams", "raw_index")
@@ -25,6 +25,7 @@ def _without(**changes: Any) -> Runs:
 
 RUNS: dict[str, Runs] = {
     "sound": Runs("languages", {}, MANY_SEEDS),
+    "sound_main": Runs("languages", {}, fresh(18, 40)),
     "hash": Runs("languages", {"negatives": "random_hash"}, MANY_SEEDS),
     "published": Runs("languages", PUBLISHED, SOME_SEEDS),
     "near_miss": Runs("languages", {"negatives": "near_miss"}, SOME_SEEDS),

@@ -7,7 +7,7 @@ from typing import Any
 
 from icl_lab.src.config import PLACEMENTS
 from icl_lab.src.registries import ORDERINGS
-from icl_lab.studies.runs import Runs
+from icl_lab.studies.runs import Runs, fresh
 from icl_lab.sweeps.grid import Grid
 
 MODELS = ("lsa1", "lsa1_pe", "twolayer")
@@ -22,6 +22,7 @@ NOISE = ("label_noise", "random_pairs")
 STEP_SEEDS = tuple(range(5, 13))
 RUNS: dict[str, Runs] = {
     **{f"twolayer_{order}": Runs("twolayer", {"base.ordering": order}, STEP_SEEDS) for order in ORDERINGS},
+    "twolayer_easy2hard_main": Runs("twolayer", {"base.ordering": "easy2hard"}, fresh(15)),
     "lsa1_pe_easy2hard": Runs("lsa1_pe", {"base.ordering": "easy2hard"}, STEP_SEEDS),
     "three_layers_easy2hard": Runs("twolayer", {"base.ordering": "easy2hard", "num_layers": 3}, STEP_SEEDS),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,13 @@ from typing import Any
 import numpy as np
 
 from icl_lab.analysis.loaded_run import load_run
+from icl_lab.analysis.position_steps import agreement as agreement_with
 from icl_lab.analysis.position_steps import position_steps
+from icl_lab.baselines.position_weighted import best_step_sizes
+from icl_lab.families.regression.task import position_steps_batch
 from icl_lab.store import layout
 from icl_lab.store.readers import expecting, read_json
+from icl_lab.store.rundir import read_config
 from icl_lab.studies.runs import summary_part
 
 Measure = Callable[[Path], float]
@@ -32,6 +37,17 @@ def variance_explained(run: Path) -> float:
 def agreement(reading: str) -> Measure:
     """R^2 of the step sizes of a reading, "regressed" or "differentiated", with those predicted, over positions."""
     return lambda run: float(steps_of(run)[f"{reading}_r2"])
+
+
+def agreement_of_order(ordering: str) -> Measure:
+    """R^2, with the step sizes predicted for a run's training, of those that are predicted for another order."""
+
+    def measure(run: Path) -> float:
+        config = read_config(run)
+        ordered = position_steps_batch(config, replace(config.train, ordering=ordering))
+        return agreement_with(best_step_sizes(ordered).step_sizes, np.array(steps_of(run)["predicted"]))["r2"]
+
+    return measure
 
 
 def spread(run: Path) -> float:

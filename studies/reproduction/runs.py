@@ -6,7 +6,9 @@ tied phase five, of five layers, which take thirteen minutes, three.
 
 from __future__ import annotations
 
-from icl_lab.studies.runs import FEW_SEEDS, MANY_SEEDS, SOME_SEEDS, Runs
+from dataclasses import replace
+
+from icl_lab.studies.runs import FEW_SEEDS, MANY_SEEDS, SOME_SEEDS, Runs, fresh
 
 # a batch in sixteen parts, whose activations stay in the cache: two thirds of the time
 SINE_PAPER = {"lr": 3e-4, "batch_size": 2048, "micro_batches": 16, "steps": 50_000}
@@ -58,4 +60,15 @@ RUNS: dict[str, Runs] = {
         "softmax", {"dim": 5, "num_pairs": 5, "num_layers": 2, "steps": 6000, "deep_supervision": True}, SOME_SEEDS
     ),
     "depth_softmax": Runs("softmax", {"deep_supervision": True}, FEW_SEEDS),
+}
+
+# what main results, and claims that were undecided, are read on: the same settings, of fresh seeds
+RUNS |= {
+    "one_layer_main": Runs("lsa1", ONE_LAYER | {"eval_every": 25}, fresh(0)),
+    "two_layers_main": replace(RUNS["two_layers"], seeds=fresh(1)),
+    "ten_layers_main": replace(RUNS["ten_layers"], seeds=fresh(2)),
+    "interleaved_main": replace(RUNS["interleaved"], seeds=fresh(3)),
+    "interleaved_published_main": replace(RUNS["interleaved_published"], seeds=fresh(4)),
+    "softmax_2_heads_main": replace(RUNS["softmax_2_heads"], seeds=fresh(5)),
+    "five_layers_decided": replace(RUNS["five_layers"], seeds=fresh(30, 17)),
 }

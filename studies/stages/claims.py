@@ -21,54 +21,46 @@ from __future__ import annotations
 
 from typing import Any
 
-from icl_lab.studies.claim import CARROLL, OURS, UNBOUNDED, Claim, Earlier
+from icl_lab.studies.claim import CARROLL, OURS, UNBOUNDED, Claim, Rival, Without
 from icl_lab.studies.stages import measures, published
 
 HOOGLAND = "Hoogland et al. 2024, arXiv 2402.02364"
 DERIVED, TEXT, CHOSEN = "derived", "text", "ours"
 
 BY_HOOGLAND: dict[str, Any] = {"paper": HOOGLAND}
-BY_CARROLL: dict[str, Any] = {"paper": CARROLL, "control": (), "uncontrolled": "the pools are each other's controls"}
+BY_CARROLL: dict[str, Any] = {"paper": CARROLL, "control": Without("the pools are each other's controls")}
 BY_US: dict[str, Any] = {"about": "ours", "paper": OURS}
-IS_NULL: dict[str, Any] = {"control": (), "uncontrolled": "the range is that of the null itself"}
-OVER_TRAINING: dict[str, Any] = {"control": (), "uncontrolled": "a network that is not trained has no trajectory"}
+IS_NULL: dict[str, Any] = {"control": Without("the range is that of the null itself")}
+OVER_TRAINING: dict[str, Any] = {"control": Without("a network that is not trained has no trajectory")}
 WITHIN: dict[str, Any] = {
-    "control": (),
-    "uncontrolled": "what another seed's curve gives is taken off",
+    "control": Without("what another seed's curve gives is taken off"),
     "no_effect": (-0.1, 0.1),
 }
 FROM_START: dict[str, Any] = {
-    "control": (),
-    "uncontrolled": "the first checkpoint, in the figures, is the untrained network",
+    "control": Without("the first checkpoint, in the figures, is the untrained network"),
 }
-OVER_LENGTHS: dict[str, Any] = {"control": (), "uncontrolled": "runs of other lengths are the control"}
+OVER_LENGTHS: dict[str, Any] = {"control": Without("runs of other lengths are the control")}
 
-REVISED = "ce3937d"
-RANK_OF_ONE = Earlier(0.05, 0.95, REVISED, "it was for the rank of one run, and a mean of ranks is nearer to 1/2")
-BEYOND_ANOTHER = Earlier(
-    0.2, UNBOUNDED, REVISED, "it was of the correlation itself, which two seeds that have nothing in common have too"
-)
-P_OF_ONE = Earlier(0.05, 1.0, REVISED, "it was for the p-value of one run, and a mean of these is nearer to 1/2")
 SLOPE, SHARE, FORMS = measures.loss_slope, measures.rank_of_first_share, measures.p_of_forms
 
 # fmt: off
 CLAIMS: tuple[Claim, ...] = (
     # one task and two tasks, quick
-    Claim("narrow_is_loss", "1", "M = 2, 16 channels, published setting: slope of the LLC in the loss over -nβ", 1.0, 0.95, 1.05, DERIVED, SLOPE("published"), "narrow_two_tasks", scale="linear", **BY_US, **IS_NULL),
+    Claim("narrow_is_loss", "1", "M = 2, 16 channels, published setting: slope of the LLC in the loss over -nβ", 1.0, 0.95, 1.05, DERIVED, SLOPE("published"), "narrow_two_tasks_main", scale="linear", **BY_US, control=Rival("the same at a setting that is not saturated", SLOPE("default")), tier="main", reading=5),
     Claim("narrow_is_loss_later", "1", "M = 2, 16 channels, published setting, after the first checkpoint: slope of the LLC in the loss over -nβ", 1.0, 0.95, 1.05, DERIVED, measures.loss_slope_over("published", after_first=True), "narrow_two_tasks", scale="linear", **BY_US, **IS_NULL),
-    Claim("narrow_two_tasks", "1", "16 channels, default setting, last third of training: LLC at M = 2 over LLC at M = 1", 1.8, 1.3, UNBOUNDED, CHOSEN, measures.late_llc_over("default"), "narrow_two_tasks", paired="narrow_one_task", control=("narrow_one_task_again", "narrow_one_task"), **BY_US),
-    Claim("narrow_variance", "PCA", "M = 2, 16 channels: share of random walks, of its own steps, whose first component has less of the variance", 0.5, 0.25, 0.75, DERIVED, SHARE, "narrow_two_tasks", scale="fraction", **BY_US, **IS_NULL, earlier=RANK_OF_ONE),
-    Claim("narrow_forms", "forms", "M = 2, 16 channels: share of random walks, of its own steps, that have as many forms", 0.5, 0.25, 1.0, DERIVED, FORMS, "narrow_two_tasks", scale="fraction", **BY_US, **IS_NULL, earlier=P_OF_ONE),
+    Claim("narrow_two_tasks", "1", "16 channels, default setting, last third of training: LLC at M = 2 over LLC at M = 1", 1.8, 1.3, UNBOUNDED, CHOSEN, measures.late_llc_over("default"), "narrow_two_tasks", paired="narrow_one_task", control=Rival("one task over one task of other data", runs=("narrow_one_task_again", "narrow_one_task")), **BY_US),
+    Claim("narrow_variance", "PCA", "M = 2, 16 channels: share of random walks, of its own steps, whose first component has less of the variance", 0.5, 0.25, 0.75, DERIVED, SHARE, "narrow_two_tasks", scale="fraction", **BY_US, **IS_NULL),
+    Claim("narrow_forms", "forms", "M = 2, 16 channels: share of random walks, of its own steps, that have as many forms", 0.5, 0.25, 1.0, DERIVED, FORMS, "narrow_two_tasks", scale="fraction", **BY_US, **IS_NULL),
     # linear attention, quick
-    Claim("linear_llc", "-", "one linear layer, last third of training: LLC at nβ = 133, gamma = 1333", 2.4, 2.0, 2.8, CHOSEN, measures.late_llc("default"), "linear_layer", **BY_US, **OVER_TRAINING, earlier=Earlier(1.9, 2.5, "9510bcb", "of the end of training, read at seeds 0 to 7; since then of its last third, other seeds")),
+    Claim("linear_llc", "-", "one linear layer, last third of training: LLC at nβ = 133, gamma = 1333", 2.4, 2.0, 2.8, CHOSEN, measures.late_llc("default"), "linear_layer", **BY_US, **OVER_TRAINING),
     Claim("linear_stage", "-", "one linear layer: at least one stage differs from its nulls at all unsaturated settings", 1.0, 1.0, UNBOUNDED, CHOSEN, measures.claimed_stages, "linear_layer", scale="nonnegative", every=True, **BY_US, **OVER_TRAINING),
-    Claim("linear_stage_end", "-", "one linear layer: log2 of the step from which the LLC is on the plateau after the first claimed stage", 9.0, 7.5, 10.0, CHOSEN, measures.log2_of(measures.plateau_after_first_stage("since")), "linear_layer", scale="linear", spacing=0.4, **BY_US, **OVER_TRAINING, earlier=Earlier(8.23, 10.97, REVISED, "it was of the checkpoint nearest to the flattest place of the plateau")),
+    Claim("linear_stage_end", "-", "one linear layer: log2 of the step from which the LLC is on the plateau after the first claimed stage", 9.0, 7.5, 10.0, CHOSEN, measures.log2_of(measures.plateau_after_first_stage("since")), "linear_layer", scale="linear", spacing=0.4, **BY_US, **OVER_TRAINING),
     Claim("linear_stage_support", "-", "one linear layer: share of posterior draws of the LLC's curve that have this plateau", 0.95, 0.8, 1.0, CHOSEN, measures.plateau_after_first_stage("support"), "linear_layer", scale="fraction", **BY_US, **OVER_TRAINING),
     Claim("linear_slope", "-", "one linear layer, healthy checkpoints: slope of the LLC in the loss over -nβ", 0.2, 0.0, 0.6, CHOSEN, measures.loss_slope_over("default", healthy_only=True), "linear_layer", scale="linear", **BY_US, **OVER_TRAINING),
-    Claim("linear_alignment", "-", "one linear layer, healthy checkpoints: partial rank correlation, given the step, of the LLC and the cosine with one step of gradient descent, less that with another seed's cosine", 0.2, 0.1, UNBOUNDED, CHOSEN, measures.beyond_other_seed(measures.rank_with_alignment("default")), "linear_layer", paired="linear_layer_next", scale="rank_difference", **BY_US, **WITHIN, earlier=BEYOND_ANOTHER),
+    Claim("linear_alignment", "-", "one linear layer, healthy checkpoints: partial rank correlation, given the step, of the LLC and the cosine with one step of gradient descent, less that with another seed's cosine", 0.2, 0.1, UNBOUNDED, CHOSEN, measures.beyond_other_seed(measures.rank_with_alignment("default")), "linear_layer", paired="linear_layer_next", scale="rank_difference", **BY_US, **WITHIN),
     Claim("linear_layers_stage", "-", "two recurrent linear layers: at least one stage differs from its nulls at all unsaturated settings", 1.0, 1.0, UNBOUNDED, CHOSEN, measures.claimed_stages, "linear_layers", "full", scale="nonnegative", every=True, **BY_US, **OVER_TRAINING),
-    Claim("linear_layers_turn", "-", "two recurrent linear layers, from the largest cosine with two steps of gradient descent on: partial rank correlation, given the step, of the LLC and that cosine, which falls as they turn to GD++, less that with another seed's cosine", -0.2, -UNBOUNDED, -0.1, CHOSEN, measures.beyond_other_seed(measures.rank_with_alignment("default", after_peak=True)), "linear_layers", "full", paired="linear_layers_next", scale="rank_difference", **BY_US, **WITHIN, earlier=Earlier(-1.0, -0.2, REVISED, "it was of the correlation itself, which two seeds that have nothing in common have too")),
-    Claim("linear_alignment_20", "-", "one linear layer, N = D = 20, healthy checkpoints: partial rank correlation, given the step, of the LLC and the cosine with one step of gradient descent, less that with another seed's cosine", 0.2, 0.1, UNBOUNDED, CHOSEN, measures.beyond_other_seed(measures.rank_with_alignment("default")), "linear_layer_of_20", "full", paired="linear_layer_of_20_next", scale="rank_difference", **BY_US, **WITHIN, earlier=BEYOND_ANOTHER),
+    Claim("linear_layers_turn", "-", "two recurrent linear layers, from the largest cosine with two steps of gradient descent on: partial rank correlation, given the step, of the LLC and that cosine, which falls as they turn to GD++, less that with another seed's cosine", -0.2, -UNBOUNDED, -0.1, CHOSEN, measures.beyond_other_seed(measures.rank_with_alignment("default", after_peak=True)), "linear_layers", "full", paired="linear_layers_next", scale="rank_difference", **BY_US, **WITHIN),
+    Claim("linear_alignment_20", "-", "one linear layer, N = D = 20, healthy checkpoints: partial rank correlation, given the step, of the LLC and the cosine with one step of gradient descent, less that with another seed's cosine", 0.2, 0.1, UNBOUNDED, CHOSEN, measures.beyond_other_seed(measures.rank_with_alignment("default")), "linear_layer_of_20", "full", paired="linear_layer_of_20_next", scale="rank_difference", **BY_US, **WITHIN),
     # one task and two tasks, full
     Claim("two_tasks_is_loss", "1", "M = 2, published setting: slope of the LLC in the loss over -nβ", 1.0, 0.95, 1.05, DERIVED, SLOPE("published"), "two_unit_tasks", "full", scale="linear", **BY_US, **IS_NULL),
     Claim("one_task_is_loss", "1", "M = 1, published setting: slope of the LLC in the loss over -nβ", 1.0, 0.95, 1.05, DERIVED, SLOPE("published"), "one_unit_task", "full", scale="linear", **BY_US, **IS_NULL),
@@ -76,17 +68,17 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("one_task_stage", "1", "M = 1: at least one stage differs from its nulls at all unsaturated settings", 1.0, 1.0, UNBOUNDED, CHOSEN, measures.claimed_stages, "one_unit_task", "full", scale="nonnegative", every=True, **BY_US, **OVER_TRAINING),
     Claim("two_tasks_fall", "1", "M = 2, default setting: LLC in the last third of training over the largest of healthy checkpoints", 0.25, 0.0, 0.6, CHOSEN, measures.late_over_largest("default"), "two_unit_tasks", "full", **BY_US, **OVER_TRAINING),
     Claim("two_tasks_fall_constant", "1", "M = 2, constant learning rate, default setting: LLC in the last third of training over the largest of healthy checkpoints", 0.3, 0.0, 0.6, CHOSEN, measures.late_over_largest("default"), "two_unit_tasks_constant", "full", **BY_US, **OVER_TRAINING),
-    Claim("two_tasks_cost", "1", "default setting, last third of training: LLC at M = 2 over LLC at M = 1", 1.8, 1.3, UNBOUNDED, CHOSEN, measures.late_llc_over("default"), "two_unit_tasks", "full", "one_unit_task", control=("one_unit_task_again", "one_unit_task"), **BY_US),
+    Claim("two_tasks_cost", "1", "default setting, last third of training: LLC at M = 2 over LLC at M = 1", 1.8, 1.3, UNBOUNDED, CHOSEN, measures.late_llc_over("default"), "two_unit_tasks", "full", "one_unit_task", control=Rival("one task over one task of other data", runs=("one_unit_task_again", "one_unit_task")), **BY_US),
     # the regression transformer
     Claim("rise_is_loss", "2", "published setting, up to the largest LLC: slope of the LLC in the loss over -nβ", 1.0, 0.95, 1.05, DERIVED, measures.loss_slope_of_rise("published"), "short_schedule", "full", scale="linear", **BY_US, **IS_NULL),
     Claim("decline_is_norm", "2", "published setting: fall of the LLC from its largest to the end over what the growth of |w| alone makes of it", 1.0, 0.7, 1.3, DERIVED, measures.decline_over_norm_null("published"), "short_schedule", "full", scale="linear", **BY_US, **IS_NULL),
     Claim("decline_is_norm_and_loss", "2", "published setting: fall of the LLC from its largest to the end over what the growth of |w| and the fall of the loss make of it", 1.0, 0.7, 1.3, DERIVED, measures.decline_over_norm_null("published", with_loss=True), "short_schedule", "full", scale="linear", **BY_US, **IS_NULL),
-    Claim("decline", "2", "published setting: fall of the LLC from its largest to the end, over the largest", 0.2, 0.1, 0.35, TEXT, measures.decline("published"), "short_schedule", "full", scale="fraction", control=("constant_rate",), **BY_HOOGLAND),
-    Claim("decline_without_norms", "2", "without layer norms, published setting: fall of the LLC from its largest to the end, over the largest", 0.05, 0.0, 0.1, CHOSEN, measures.decline("published"), "no_layer_norm", "full", scale="fraction", control=("short_schedule",), **BY_US),
+    Claim("decline", "2", "published setting: fall of the LLC from its largest to the end, over the largest", 0.2, 0.1, 0.35, TEXT, measures.decline("published"), "short_schedule", "full", scale="fraction", control=Rival("the same at a constant learning rate", runs=("constant_rate",)), **BY_HOOGLAND),
+    Claim("decline_without_norms", "2", "without layer norms, published setting: fall of the LLC from its largest to the end, over the largest", 0.05, 0.0, 0.1, CHOSEN, measures.decline("published"), "no_layer_norm", "full", scale="fraction", control=Rival("the same with layer norms", runs=("short_schedule",)), **BY_US),
     Claim("rise_is_loss_doubled", "2", "residual doubled, published setting, up to the largest LLC: slope of the LLC in the loss over -nβ", 1.0, 0.95, 1.05, DERIVED, measures.loss_slope_of_rise("published"), "doubled_residual", "full", scale="linear", **BY_US, **IS_NULL),
     Claim("regression_stage", "2", "70 000 steps: at least one stage differs from its nulls at all unsaturated settings", 1.0, 1.0, UNBOUNDED, CHOSEN, measures.claimed_stages, "short_schedule_stages", "full", scale="nonnegative", every=True, **BY_US | OVER_TRAINING),
-    Claim("regression_variance", "PCA", "70 000 steps: share of random walks, of its own steps, whose first component has less of the variance", 0.5, 0.25, 0.75, DERIVED, SHARE, "short_schedule", "full", scale="fraction", **BY_US, **IS_NULL, earlier=RANK_OF_ONE),
-    Claim("regression_forms", "forms", "70 000 steps: share of random walks, of its own steps, that have as many forms", 0.5, 0.25, 1.0, DERIVED, FORMS, "short_schedule", "full", scale="fraction", **BY_US, **IS_NULL, earlier=P_OF_ONE),
+    Claim("regression_variance", "PCA", "70 000 steps: share of random walks, of its own steps, whose first component has less of the variance", 0.5, 0.25, 0.75, DERIVED, SHARE, "short_schedule", "full", scale="fraction", **BY_US, **IS_NULL),
+    Claim("regression_forms", "forms", "70 000 steps: share of random walks, of its own steps, that have as many forms", 0.5, 0.25, 1.0, DERIVED, FORMS, "short_schedule", "full", scale="fraction", **BY_US, **IS_NULL),
     Claim("squared_prediction", "4", "500 000 steps: least mean squared prediction over training", 0.013, 0.003, 0.03, TEXT, measures.least_of("id_squared_prediction"), "long_schedule", "full", **BY_HOOGLAND | OVER_TRAINING),
     Claim("icl_score", "4", "500 000 steps: ICL score at the end, the first position's loss less the last's", 3.73, 3.4, 4.0, TEXT, measures.end_of("id_icl_1_k_text"), "long_schedule", "full", scale="linear", **BY_HOOGLAND, **FROM_START),
     Claim("largest_llc", "2", "500 000 steps, published setting: largest LLC over training", 171.0, 150.0, 190.0, TEXT, measures.largest("llc_published"), "long_schedule", "full", **BY_HOOGLAND | OVER_TRAINING),

@@ -14,7 +14,7 @@ from typing import Any
 
 from icl_lab.analysis.llc.settings import SETTINGS, Settings
 from icl_lab.store.lock import locked
-from icl_lab.studies.runs import FEW_SEEDS, FURTHER_SEEDS, MANY_SEEDS, SOME_SEEDS, Runs
+from icl_lab.studies.runs import FEW_SEEDS, FURTHER_SEEDS, MANY_SEEDS, SOME_SEEDS, Runs, fresh
 
 LENGTHS = (70_000, 200_000, 500_000)  # steps of the schedules
 M = (1, 4, 16, 64, math.inf)
@@ -35,6 +35,7 @@ LINEAR = {"snapshots": True, "eval_every": 1000, "log_records": 30}
 RUNS: dict[str, Runs] = {
     # one and two tasks
     "narrow_two_tasks": Runs("hoogland", NARROW | DENSE | UNIT_TASKS | {"num_tasks": 2}, FRESH_NARROW),
+    "narrow_two_tasks_main": Runs("hoogland", NARROW | DENSE | UNIT_TASKS | {"num_tasks": 2}, fresh(17)),
     "narrow_one_task": Runs("hoogland", NARROW | UNIT_TASKS | {"num_tasks": 1}, FRESH_NARROW),
     "narrow_one_task_again": Runs("hoogland", NARROW | UNIT_TASKS | {"num_tasks": 1}, FRESH_NARROW, data_offset=100),
     "two_unit_tasks": Runs("hoogland", DISTINCT | {"num_tasks": 2}, MANY_SEEDS),
@@ -117,6 +118,7 @@ AT_ONE_SETTING = ("short_schedule", "schedules", "long_schedule", "large_batch")
 # runs -> the recipe of `analysis.develop`
 RECIPES: Mapping[str, dict[str, Any]] = {
     "narrow_two_tasks": {"settings": _settings(QUICK), "checkpoints": AT_TWO},
+    "narrow_two_tasks_main": {"settings": _settings(QUICK), "checkpoints": AT_TWO},
     "narrow_one_task": {"settings": _at(QUICK, "default"), "checkpoints": AT_ONE},
     "narrow_one_task_again": {"settings": _at(QUICK, "default"), "checkpoints": AT_ONE},
     "linear_layer": {"settings": _settings(FULL, OF_LINEAR)},

@@ -84,6 +84,11 @@ def from_ridge(num_tasks: float) -> Measure:
     return lambda runs: _share(at(runs, num_tasks), "ood_delta_ridge", "ood_apart")
 
 
+def end_of(where: str) -> Measure:
+    """What the predictor at the other end of the scale has: its distance over itself, in each of a seed's runs."""
+    return lambda runs: max(_share(run, f"{where}_apart", f"{where}_apart") for run in runs)
+
+
 def last_delta(run: Path) -> float:
     """Delta_ood(PT, ridge) of a run alone."""
     return float(test_set_of(run)["ood_delta_ridge"])

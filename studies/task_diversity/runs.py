@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from icl_lab.studies.runs import FEW_SEEDS, MANY_SEEDS, SOME_SEEDS, Runs
+from icl_lab.studies.runs import FEW_SEEDS, MANY_SEEDS, SOME_SEEDS, Runs, fresh
 
 BUDGET, QUICK_BUDGET = 20_000, 5_000
 GPU_M = (32, 256, 1024, 4096, 16_384, 65_536, math.inf)  # at the papers' size
@@ -29,6 +29,7 @@ LONG = {"steps": 3 * BUDGET // 2, "schedule": "constant", "warmup_steps": 1000}
 RUNS: dict[str, Runs] = {
     "pools_quick": _pools(MANY_SEEDS, 1, 8, 64, math.inf, steps=QUICK_BUDGET, log_records=20, eval_every=500),
     "pools": _pools(SOME_SEEDS, *M),
+    "pools_main": _pools(fresh(16), 4, 512),
     "pools_short": _pools(SOME_SEEDS, 8, 16, 32, 64, 128, 512, **SHORT),
     "pools_long": _pools(MANY_SEEDS, 8, 16, **LONG),
     "pools_many_long": _pools(MANY_SEEDS, 64, 512, math.inf, **LONG),

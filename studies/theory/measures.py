@@ -12,10 +12,11 @@ import numpy as np
 from icl_lab.analysis.paired_losses import half_squared_errors
 from icl_lab.analysis.shifts import losses_on, model_on, shifted
 from icl_lab.analysis.weights import learnt_preconditioners, relative_distance
-from icl_lab.baselines.preconditioned import preconditioner
+from icl_lab.baselines.preconditioned import loss, preconditioner, scaled
 from icl_lab.families.regression.task import make_test_batch
 from icl_lab.src.covariance import fixed_eigenvalues
 from icl_lab.src.data_config import DataConfig
+from icl_lab.store.rundir import read_config
 from icl_lab.studies.algorithm_distances import compared_run
 from icl_lab.studies.claim import Claim
 from icl_lab.studies.runs import summary_part
@@ -43,6 +44,23 @@ def claim(
 def headline(name: str) -> Measure:
     """A number of the summary's test set."""
     return lambda run: float(summary_part(run, "headline")[name])
+
+
+def closed_form_over_best(power: float) -> Measure:
+    """The loss of the step preconditioned by L^power at its best size, over that of the best step, in closed form."""
+
+    def measure(run: Path) -> float:
+        data = read_config(run).data
+        eigenvalues = fixed_eigenvalues(data)
+        if eigenvalues is None:
+            raise ValueError("covariances that are drawn have no one power")
+        noise = data.noise_std**2 / 2
+        other, best = (
+            loss(diagonal, data) + noise for diagonal in (scaled(eigenvalues**power, data), preconditioner(data))
+        )
+        return float(other / best)
+
+    return measure
 
 
 def over(name: str, other: str, unit: float = 1.0) -> Measure:

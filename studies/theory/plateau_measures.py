@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,15 @@ def _initial(run: Path) -> dict[str, np.ndarray]:
 def over_derived(run: Path) -> float:
     """The step at which a run leaves over the derived one."""
     return left(run) / derived(run).step
+
+
+def over_derived_of_another(run: Path) -> float:
+    """The same over the step that is derived from the initial weights of the next seed."""
+    loaded = compared_run(run)
+    config = loaded.config
+    other = replace(config, init_seed=config.init_seed + 1)
+    weights: Any = jax.tree.map(np.asarray, replace(loaded, config=other).untrained().params)["layer_0/attention"]
+    return left(run) / plateau.factors_escape(weights, config.data, config.training.lr).step
 
 
 def plateau_is_derived(run: Path) -> float:

@@ -6,9 +6,10 @@ is a standard deviation of (s / 11)^1/2: .02 is .043, 1e-10 is 3.0e-6.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from icl_lab.studies.runs import Runs
+from icl_lab.studies.runs import Runs, fresh
 
 TEN_SEEDS = tuple(range(10))
 ONE = "lsa1"
@@ -53,7 +54,7 @@ CHANGED = {
     "plateau_unclipped": _sizes(20, 20, grad_clip=0.0),
 }
 
-RUNS: dict[str, Runs] = {
+BASE: dict[str, Runs] = {
     "plateau_two_layers": Runs(ONE, TWO_LAYERS, TEN_SEEDS),
     **_scales(MERGED, OF_MERGED),
     **{
@@ -69,3 +70,12 @@ RUNS: dict[str, Runs] = {
     **SIZES,
     **CHANGED,
 }
+
+# of a main result, and of claims that were undecided, on fresh seeds: runs -> those that are run again, their seeds
+FRESH = {
+    "plateau_factors_2e-3_main": ("plateau_factors_2e-3", fresh(13)),
+    "plateau_10_10_decided": ("plateau_10_10", fresh(24, 23)),
+    "plateau_scale_decided": ("plateau_scale", fresh(27, 21)),
+    "plateau_20_20_decided": ("plateau_20_20", fresh(27, 21)),
+}
+RUNS = BASE | {name: replace(BASE[of], seeds=seeds) for name, (of, seeds) in FRESH.items()}

@@ -15,13 +15,14 @@ from typing import Any
 
 from icl_lab.baselines import preconditioned
 from icl_lab.store.rundir import read_config
-from icl_lab.studies.claim import OURS, Claim
+from icl_lab.studies import algorithm_distances as between
+from icl_lab.studies.claim import OURS, Claim, Rival, Without
 from icl_lab.studies.curve_rows import Series
 from icl_lab.studies.dot_figure import Dots, Numbers
 from icl_lab.studies.figure import AnyFigure, Figure
 from icl_lab.studies.findings import Statement
 from icl_lab.studies.question import Question
-from icl_lab.studies.runs import FURTHER_SEEDS, MANY_SEEDS, Runs, has_trained
+from icl_lab.studies.runs import FURTHER_SEEDS, MANY_SEEDS, Runs, fresh, has_trained
 from icl_lab.studies.theory import measures
 from icl_lab.studies.theory.measures import AHN, claim
 
@@ -70,11 +71,15 @@ RUNS: dict[str, Runs] = {
 
 STUCK = ("reciprocal", "noisy", "square")  # settings in which some of the seeds 0 to 7 are
 RUNS |= {f"{name}_further": replace(RUNS[name], seeds=FURTHER_SEEDS) for name in STUCK}
+RUNS |= {
+    f"{name}_main": replace(RUNS[name], seeds=fresh(block, count))
+    for name, block, count in (("condition_100", 6, 8), ("rotated", 7, 8), ("reciprocal", 8, 30))
+}
 
 # --- what is claimed ---
 
 REVERSED = "spectrum=given,eigenvalues=" + ":".join(f"{1 / i:.9g}" for i in range(10, 0, -1))  # 1/i, in reverse order
-SAME_TASKS: dict[str, Any] = {"control": (), "uncontrolled": "what predicts zero tolerates it too"}
+SAME_TASKS: dict[str, Any] = {"control": Without("what predicts zero tolerates it too")}
 QUICK = ("condition_100",)  # the settings of the profile of minutes
 # runs -> what they are, and what one gradient step with its best size would have over the closed form's loss; both
 # include the noise of the query's label
@@ -98,6 +103,16 @@ DISTANCES = {
 LENGTHS = {5: (1.3648, 0.9273), 200: (0.2246, 0.0798), 1000: (0.2013, 0.0171)}
 IRREDUCIBLE = 0.125  # half the variance of the query's label noise
 
+# the step preconditioned by the inverse square root of the covariance is nearer than gradient descent and the inverse
+MAIN: dict[str, dict[str, Any]] = {
+    "condition_100": {
+        "runs": "condition_100_main",
+        "control": Rival("the step preconditioned by the covariance^-1/2", measures.closed_form_over_best(-0.5)),
+        "tier": "main",
+        "reading": 2,
+    },
+}
+
 OF_ALL_RUNS: tuple[Claim, ...] = (
     *(
         claim(
@@ -108,8 +123,8 @@ OF_ALL_RUNS: tuple[Claim, ...] = (
             0.995,
             1.01,
             measures.headline("preconditioned_gd_ratio"),
-            name,
-            "quick" if name in QUICK else "full",
+            **MAIN.get(name, {"runs": name}),
+            profile="quick" if name in QUICK else "full",
             paper=MAHANKALI if name == "inverse_tasks" else AHN,
         )
         for name, (words, alternative) in SPECTRA.items()
@@ -187,9 +202,15 @@ OF_ALL_RUNS: tuple[Claim, ...] = (
         0.995,
         1.01,
         measures.headline("loss_ratio"),
-        "rotated",
+        "rotated_main",
         "full",
         paper=ZHANG,
+        control=Rival(
+            "one step of the best size for each context",
+            between.of_another("conjugate_gradients", "gd", "loss_ratio"),
+        ),
+        tier="main",
+        reading=2,
     ),
     claim(
         "preconditioned_rotated_depth",
@@ -252,6 +273,21 @@ OF_ALL_RUNS: tuple[Claim, ...] = (
 
 CLAIMS: tuple[Claim, ...] = (
     *(one for one in OF_ALL_RUNS if one.runs not in STUCK),
+    # runs that stay on the plateau along one direction, at twice the closed form's loss, are the other kind
+    claim(
+        "preconditioned_reciprocal_kinds",
+        "Th. 1",
+        "eigenvalues 1/i, thirty seeds: loss over that of the closed-form preconditioned step",
+        1.0,
+        0.995,
+        1.01,
+        measures.headline("preconditioned_gd_ratio"),
+        "reciprocal_main",
+        cut=1.41,
+        control=Rival("the step preconditioned by the covariance^-1/2", measures.closed_form_over_best(-0.5)),
+        tier="main",
+        paper=ZHANG,
+    ),
     *(
         claim(
             f"preconditioned_{name}_learnt",

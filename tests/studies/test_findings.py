@@ -8,7 +8,7 @@ import pytest
 
 from icl_lab.store.atomic import csv_bytes, write_bytes
 from icl_lab.studies import ledger, page
-from icl_lab.studies.claim import OURS, UNBOUNDED, Claim, Earlier, Measurement
+from icl_lab.studies.claim import OURS, UNBOUNDED, Claim, Measurement
 from icl_lab.studies.findings import OPENINGS, OWN_CONTRADICTED, Finding, Statement, image, numbered, sentence, written
 from icl_lab.studies.reproduction.findings import without_the_next
 from icl_lab.studies.study import Study, load
@@ -121,12 +121,12 @@ def made(claim: Claim, verdict: str) -> Measurement | None:
     if verdict == "undecided":
         return measured(inside, outside)
     values = (outside if verdict == "contradicted" else inside) * np.linspace(1, 1 + 1e-5, 8)
-    control = inside if verdict == "not counted" else outside
+    control = inside if verdict == "uninformative" else outside
     return measured(*map(float, values), control=(control, control))
 
 
 @pytest.mark.parametrize("name", STUDIES)
-@pytest.mark.parametrize("verdict", ["reproduced", "contradicted", "undecided", "not counted", "not run"])
+@pytest.mark.parametrize("verdict", ["reproduced", "contradicted", "undecided", "uninformative", "not run"])
 def test_a_page_says_of_each_claim_what_a_made_up_ledger_has(verdict: str, name: str, tmp_path: Path) -> None:
     study = load(name)
     claims = {claim.name: claim for claim in study.claims}

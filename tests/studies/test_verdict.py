@@ -9,7 +9,8 @@ from scipy import stats
 
 from icl_lab.src import intervals
 from icl_lab.studies import error_rates
-from icl_lab.studies.claim import UNBOUNDED, Claim, Earlier, Measurement
+from icl_lab.studies.claim import UNBOUNDED, Claim, Measurement, Rival, Without
+from icl_lab.studies.history import Revision
 from icl_lab.studies.study import all_studies
 from icl_lab.studies.verdict import before_revision, judge
 
@@ -25,7 +26,9 @@ def measured(*values: float, control: tuple[float, ...] = ()) -> Measurement:
 
 
 def verdict(c: Claim, *values: float, control: tuple[float, ...] = ()) -> str:
-    return judge(c, measured(*values, control=control)).verdict
+    """The verdict, whatever the number of seeds."""
+    judged = judge(c, measured(*values, control=control))
+    return judged.says if judged.verdict == "provisional" else judged.verdict
 
 
 def test_reproduced_is_an_interval_inside_the_range_not_a_mean() -> None:
@@ -60,20 +63,22 @@ def test_no_effect_is_a_verdict_of_its_own() -> None:
 def test_a_control_in_the_range_voids_what_would_count() -> None:
     inside, outside, across = (1.0, 1.01, 0.99), (3.0, 3.1), (1.0, 1.6)
     assert verdict(claim(0.5, 1.5), *inside, control=outside) == "reproduced"
-    assert verdict(claim(0.5, 1.5), *inside, control=inside) == "not counted"
-    assert verdict(claim(0.5, 1.5), *across, control=inside) == "not counted"
+    assert verdict(claim(0.5, 1.5), *inside, control=inside) == "uninformative"
+    assert verdict(claim(0.5, 1.5), *across, control=inside) == "uninformative"
     assert verdict(claim(0.5, 1.5), *outside, control=inside) == "contradicted"
     assert verdict(claim(0.5, 1.5, no_effect=(2.9, 3.2)), 3.0, 3.01, 3.02, control=inside) == "no effect"
     every = claim(0.5, 1.5, every=True)
-    assert verdict(every, *inside, *inside, control=inside) == "not counted"
+    assert verdict(every, *inside, *inside, control=inside) == "uninformative"
     assert verdict(every, *inside, *outside, control=inside) == "contradicted"
-    assert judge(claim(0.5, 1.5), measured(*inside, control=outside)).control == pytest.approx(3.05)
+    beside = judge(claim(0.5, 1.5), measured(*inside, control=outside)).control
+    assert beside is not None
+    assert beside.estimate == pytest.approx(3.05)
     unknown = judge(claim(0.5, 1.5), measured(*inside, control=(math.nan,)))
     assert (unknown.verdict, unknown.because) == ("undecided", "its control is not computed")
 
 
 def test_without_its_control_a_claim_is_not_reproduced() -> None:
-    c = claim(0.5, 1.5)._replace(control=("a",), no_effect=(2.9, 3.2))
+    c = claim(0.5, 1.5)._replace(control=Rival("a", runs=("a",)), no_effect=(2.9, 3.2))
     judged = judge(c, measured(1.0, 1.01, 0.99))
     assert (judged.verdict, judged.because) == ("undecided", "its control is not measured")
     assert judged.interval is not None
@@ -81,7 +86,7 @@ def test_without_its_control_a_claim_is_not_reproduced() -> None:
     assert verdict(c, 5.0, 5.01) == "contradicted"
     assert verdict(c, 3.0, 3.01, 3.02) == "no effect"
     assert judge(c, measured(1.0, 1.6)).because == ""
-    assert verdict(c._replace(control=()), 1.0, 1.01, 0.99) == "reproduced"
+    assert verdict(c._replace(control=Without("none applies")), 1.0, 1.01, 0.99) == "reproduced"
 
 
 def test_what_is_said_of_every_run_needs_five_and_is_contradicted_by_one() -> None:
@@ -97,7 +102,7 @@ def test_what_is_said_of_every_run_needs_five_and_is_contradicted_by_one() -> No
 def test_of_runs_that_did_not_learn_nothing_is_said() -> None:
     c = claim(0.9, 1.1, scale="log", among=bool)
     judged = judge(c, measured(1.0, 1.01, math.nan, 0.99))
-    assert (judged.verdict, judged.interval and judged.interval.n, judged.n_all) == ("reproduced", 3, 4)
+    assert (judged.verdict, judged.interval and judged.interval.n, judged.n_all) == ("provisional", 3, 4)
     assert verdict(c, math.nan, math.nan) == "undecided"
     assert verdict(c._replace(among=None), 1.0, 1.0, math.nan) == "undecided"
 
@@ -126,20 +131,20 @@ def test_a_time_read_from_records_is_known_to_half_their_spacing() -> None:
 
 def test_of_a_revised_range_both_verdicts_stand() -> None:
     c = claim(0.5, 1.5)
-    assert before_revision(c, measured(1.0, 1.01)) == ""
-    assert before_revision(c._replace(earlier=Earlier(5.0, 6.0, "abc", "why")), measured(1.0, 1.01)) == "contradicted"
+    assert before_revision(c, Revision(0.5, 1.5, "", ""), measured(1.0, 1.01)) == ""
+    assert before_revision(c, Revision(5.0, 6.0, "abc", "why"), measured(1.0, 1.01)) == "contradicted"
 
 
 def test_undecided_says_how_many_seeds_would_decide() -> None:
     judged = judge(claim(0.0, 1.0), measured(0.5, 0.9, 0.8))
     assert judged.verdict == "undecided"
-    assert judged.seeds_needed is not None
-    assert judged.seeds_needed > 3
-    assert judge(claim(0.0, 1.0), measured(0.5, 0.51, 0.49)).seeds_needed is None
+    assert judged.n_needed is not None
+    assert judged.n_needed >= 8
+    assert judge(claim(0.0, 1.0), measured(0.5, 0.51, 0.49)).n_needed is None
     share = judge(claim(0.5, 1.0, scale="share"), measured(1, 1, 1, 0, 1, 1, 1, 0))
     assert share.verdict == "undecided"
-    assert share.seeds_needed is not None
-    assert 8 < share.seeds_needed < 20
+    assert share.n_needed is not None
+    assert 25 < share.n_needed < 45
 
 
 def test_a_value_among_those_that_learnt_comes_with_their_share() -> None:

@@ -26,6 +26,6 @@ def _tasks(seed: int, data: DataConfig, count: int) -> Batch:
 _sample = jax.jit(sample_batch, static_argnums=(1, 2))
 
 
-def best_step(seed: int) -> float:
+def best_step(seed: int, pairs: int = 10) -> float:
     """The step size eta/N of one step with the least loss on sampled tasks."""
-    return search_step_size(_tasks(seed, DataConfig(), TASKS), 1)
+    return search_step_size(_tasks(seed, DataConfig(num_pairs=pairs), TASKS), 1)

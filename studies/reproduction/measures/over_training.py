@@ -20,6 +20,13 @@ def steps_until_learnt(run: Path) -> float:
     return next((float(r["step"]) for r in read_metrics(run) if _number(r["eval_loss"]) < LEARNT), float("inf"))
 
 
+def steps_until_near_the_end(run: Path) -> float:
+    """The first logged step whose test loss is at most 1.05 times the last."""
+    losses = _losses(run)
+    steps = [float(record["step"]) for record in read_metrics(run)]
+    return steps[int(np.argmax(losses <= 1.05 * losses[-1]))]
+
+
 def overfits(run: Path) -> float:
     """The last test loss over the last training loss."""
     last = read_metrics(run)[-1]

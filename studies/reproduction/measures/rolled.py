@@ -53,6 +53,28 @@ def furthest(damping: float) -> Measure:
     return measure
 
 
+def furthest_of_bounded_steps(damping: float) -> Measure:
+    """The same of gradient descent with the step size 1 / (largest eigenvalue of X'X) of each context.
+
+    w_K = V (1 - (1 - l / l_max)^K) / l V' X'y: what a layer would be that knows how far each context allows to go.
+    """
+
+    def measure(run: Path) -> float:
+        batch = make_test_batch(compared_run(run).config)
+        x, y, x_query = (np.asarray(part, np.float64) for part in (batch.x, batch.y, batch.x_query))
+        eigenvalues, vectors = np.linalg.eigh(np.einsum("bnd,bne->bde", x, x))
+        gradient, query = (np.einsum("bde,bd->be", vectors, one) for one in (np.einsum("bnd,bn->bd", x, y), x_query))
+        left = 1 - eigenvalues / eigenvalues[:, -1:]
+        ratios = []
+        for steps, descent in enumerate(rolled_out(run, damping)["gd"][0], 1):
+            made = np.where(eigenvalues > 1e-9, (1 - left**steps) / np.maximum(eigenvalues, 1e-9), 0.0)
+            errors = 0.5 * ((made * gradient * query).sum(axis=1) - np.asarray(batch.y_query, np.float64)) ** 2
+            ratios.append(paired_ratio(errors, descent)[0])
+        return max(abs(ratio - 1) for ratio in ratios)
+
+    return measure
+
+
 def trimmed_means(run: Path, damping: float, whose: str = "tf") -> list[float]:
     """The mean without the largest thousandth after each number of applications."""
     return summary(rolled_out(run, damping)[whose][0])["trimmed_mean"]

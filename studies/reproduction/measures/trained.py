@@ -12,7 +12,7 @@ import numpy as np
 from jax.tree_util import Partial
 
 from icl_lab.analysis import shifts
-from icl_lab.analysis.copying import copying
+from icl_lab.analysis.copying import copying, first_layer_gradients
 from icl_lab.analysis.loaded_run import ComparedRun, baselines_of
 from icl_lab.analysis.over_training import descents_of
 from icl_lab.analysis.paired_losses import half_squared_errors
@@ -27,6 +27,7 @@ from icl_lab.families.regression.task import make_test_batch
 from icl_lab.families.task import task_key
 from icl_lab.src.data import sample_batch
 from icl_lab.src.prng import Purpose
+from icl_lab.src.registries import MODEL
 from icl_lab.studies.algorithm_distances import Measure, compared_run
 
 CONTEXTS, DRAWS = 512, 64  # of medians over contexts
@@ -105,30 +106,42 @@ def zero_loss(run: Path) -> float:
     return float(0.5 * np.mean(targets**2))
 
 
-def over(other: str) -> Measure:
-    """The transformer's loss over another's, on the same tasks."""
+def over(other: str, whose: str = MODEL) -> Measure:
+    """The transformer's loss over another's, on the same tasks; or that of a baseline in the transformer's place."""
 
     def measure(run: Path) -> float:
         errors = _test_set_errors(run)
-        return float(errors["tf"].mean() / errors[other].mean())
-
-    return measure
-
-
-def against(other: str, name: str) -> Measure:
-    """A comparison of `baselines.comparison.compare` with gradient descent or GD++ on the analysis batch."""
-
-    def measure(run: Path) -> float:
-        return _comparison(run, other)[name]
+        own = errors[whose] if whose in errors else _errors_of(run, whose)
+        return float(own.mean() / errors[other].mean())
 
     return measure
 
 
 @lru_cache(maxsize=64)
-def _comparison(run: Path, other: str) -> dict[str, float]:
+def _errors_of(run: Path, whose: str) -> np.ndarray:
+    """Half the squared errors of a registered baseline on the test tasks."""
+    return half_squared_errors({whose: predictor_of(run, whose)}, make_test_batch(compared_run(run).config))[whose]
+
+
+def predictor_of(run: Path, whose: str) -> Predictor:
+    """The transformer, or a registered baseline in its place."""
     loaded = compared_run(run)
-    predict = OTHERS[other](run)
-    return {name: float(value) for name, value in _compare(loaded.predict, predict, loaded.batch).items()}
+    return loaded.predict if whose == MODEL else defined(baselines_of(loaded, (whose,)))[whose]
+
+
+def against(other: str, name: str, whose: str = MODEL) -> Measure:
+    """A comparison of `baselines.comparison.compare` with gradient descent or GD++ on the analysis batch."""
+
+    def measure(run: Path) -> float:
+        return _comparison(run, other, whose)[name]
+
+    return measure
+
+
+@lru_cache(maxsize=64)
+def _comparison(run: Path, other: str, whose: str) -> dict[str, float]:
+    pair = predictor_of(run, whose), OTHERS[other](run)
+    return {name: float(value) for name, value in _compare(*pair, compared_run(run).batch).items()}
 
 
 OTHERS: Mapping[str, Callable[[Path], Predictor]] = {
@@ -157,12 +170,13 @@ def construction_of(run: Path) -> tuple[float, float]:
     return float(rates.step_sizes[0]), float(rates.gammas[0])
 
 
-def furthest_under(shift: str, values: Sequence[float], other: str = "") -> Measure:
+def furthest_under(shift: str, values: Sequence[float], other: str = "", whose: str = MODEL) -> Measure:
     """The largest |ratio - 1| of the transformer's loss to another's, over contexts of other distributions.
 
-    The other is gradient descent for one step, else GD++, if it is not named.
+    The other is gradient descent for one step, else GD++, if it is not named. whose: a baseline in the transformer's
+    place.
     """
-    return lambda run: max(abs(ratio - 1) for ratio in _ratios_under(run, shift, tuple(values), other))
+    return lambda run: max(abs(ratio - 1) for ratio in _ratios_under(run, shift, tuple(values), other, whose=whose))
 
 
 def ratio_under(shift: str, value: float, other: str = "") -> Measure:
@@ -176,11 +190,16 @@ def median_ratio_under(shift: str, value: float, other: str = "") -> Measure:
 
 
 def _ratios_under(
-    run: Path, shift: str, values: Sequence[float], other: str, over_tasks: Callable[..., np.ndarray] = np.mean
+    run: Path,
+    shift: str,
+    values: Sequence[float],
+    other: str,
+    over_tasks: Callable[..., np.ndarray] = np.mean,
+    whose: str = MODEL,
 ) -> list[float]:
     loaded = compared_run(run)
     name = other or ("gd" if gd_steps(loaded.config.model) == 1 else "gd_plus_plus")
-    predictors = {"tf": loaded.predict, "other": defined_baselines(loaded)[name]}
+    predictors: dict[str, Predictor] = {"tf": predictor_of(run, whose), "other": defined_baselines(loaded)[name]}
     losses = shifts.shifted_losses(loaded.config, predictors, shift, values)
     ratios = over_tasks(losses["tf"], axis=1) / over_tasks(losses["other"], axis=1)
     return [float(ratio) if np.isfinite(ratio) else float("inf") for ratio in ratios]
@@ -223,6 +242,13 @@ def sensitivity_to(which: str, channels: str = "") -> Measure:
 def next_over_other(channels: str = "") -> Measure:
     """Its sensitivity to the next token over that to the others, as published: at most 2N - 1."""
     return lambda run: float(_copying(run)[f"averaged_before_norm{channels}"]["next_over_other_with_next"])
+
+
+def before_over_other(run: Path) -> float:
+    """The same of the token before in place of the next one."""
+    norms, _ = first_layer_gradients(compared_run(run))
+    rows, columns = np.indices(norms.shape)
+    return float(norms[columns == rows - 1].mean() / norms[columns != rows].mean())
 
 
 @lru_cache(maxsize=64)

@@ -1,0 +1,40 @@
+"""The words of verdicts, the same for claims, contrasts, predictions and conjectures, and what each means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+REPRODUCED, AS_PREDICTED, CONTRADICTED, NO_EFFECT = "reproduced", "as predicted", "contradicted", "no effect"
+TWO_KINDS, UNDECIDED, UNINFORMATIVE = "two kinds", "undecided", "uninformative"
+PROVISIONAL, OTHER_SCALE, NOT_RUN = "provisional", "not at the paper's scale", "not run"
+
+# in the order of tables: a legend for those that a table has
+MEANINGS = {
+    REPRODUCED: "the interval over seeds lies inside the range of a paper's claim",
+    AS_PREDICTED: "the interval lies inside the range that theory gives, or that we expected ourselves",
+    CONTRADICTED: "the interval lies wholly outside the range",
+    NO_EFFECT: "the interval lies inside the values that were committed as no effect",
+    TWO_KINDS: "runs fall into two groups, which are counted, for no run lies at their mean",
+    UNDECIDED: "none of these, or a number that is needed cannot be computed",
+    UNINFORMATIVE: "the rival's interval reaches the range, or its difference from the model is not clear of 0; or "
+    "untrained networks are in the range",
+    PROVISIONAL: "the numbers say so, but fewer than 8 seeds",
+    OTHER_SCALE: "the numbers say so, but of smaller models or shorter training than the paper's",
+    NOT_RUN: "its runs have not been trained",
+}
+VERDICTS = tuple(MEANINGS)
+HOLDS = (REPRODUCED, AS_PREDICTED)  # the claim is true as far as the numbers say
+DECIDED = (*HOLDS, CONTRADICTED, NO_EFFECT, TWO_KINDS)  # what too few seeds make provisional
+
+MAIN_SEEDS = 8  # below which a verdict is provisional: at n = 3 a quarter of studies see one of two kinds alone
+
+
+def of_few_seeds(verdict: str, n: int) -> str:
+    """A verdict that numbers of n seeds give, provisional below 8."""
+    return PROVISIONAL if verdict in DECIDED and n < MAIN_SEEDS else verdict
+
+
+def legend(verdicts: Iterable[str]) -> dict[str, str]:
+    """The meanings of the verdicts that a table has, in the order of all."""
+    there = set(verdicts)
+    return {word: meaning for word, meaning in MEANINGS.items() if word in there}
