@@ -74,9 +74,9 @@ class Claim(NamedTuple):
     for which this is 1, as those that trained; another claim is of their share, and the control is measured without it.
     spacing: of the records from which a time is read. infinite: what an infinite value means, if not divergence. cut:
     between two kinds of runs, proposed by the gap of an earlier reading; the kinds are counted by it.
-    tier: "main", with a rival and at least 8 seeds at one look, or "supporting". reading: of seeds that no earlier
-    reading has seen; 0: the last in the history of claims. smaller: in what the setting falls short of the paper's.
-    fact: what it states with other claims, which are counted once; its own name if none. paper: whose claim it is.
+    tier: "main", with a rival and at least 8 seeds at one look, or "supporting". smaller: in what the setting falls
+    short of the paper's. fact: what it states with other claims, which are counted once; its own name if none. paper:
+    whose claim it is.
     """
 
     name: str
@@ -100,7 +100,6 @@ class Claim(NamedTuple):
     infinite: str = ""
     cut: float | None = None
     tier: str = "supporting"
-    reading: int = 0
     smaller: str = ""
     fact: str = ""
     paper: str = VON_OSWALD

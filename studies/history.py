@@ -24,6 +24,7 @@ EVENTS = {
     "range": "low and high are committed, before the look that they judge; a later range revises the one before",
     "look": "n values are read; a larger n under the same number of the reading is a further look of it, and a reading "
     "with another number is of fresh seeds",
+    "planned": "a reading of n fresh seeds, named with range, rule and control before it is read",
     "rerun": "values of the same n seeds again: trained anew, or measured by a changed rule or measure",
     "rule": "the verdict, or what counts as a value, follows another rule",
     "measure": "something else is measured; low and high: the range before, where it is a range of the new measure too",
@@ -69,8 +70,13 @@ def looks(claim: str, reading: int = 1, path: Path = HISTORY) -> tuple[int, ...]
 
 
 def last_reading(claim: str, path: Path = HISTORY) -> int:
-    """The number of a claim's last reading; 0 for one that was never read."""
-    return max((event.reading for event in events(claim, path)), default=0)
+    """The number of a claim's last reading, looked at or planned; 1 for one that was never read."""
+    return max((event.reading for event in events(claim, path)), default=0) or 1
+
+
+def last_look(claim: str, path: Path = HISTORY) -> int:
+    """The number of the last reading that was looked at."""
+    return max((event.reading for event in events(claim, path) if event.event == "look"), default=1)
 
 
 def first_range(claim: str, path: Path = HISTORY) -> tuple[float, float] | None:
@@ -146,6 +152,9 @@ WRONG: Mapping[str, Callable[[Event], bool]] = {
     ),
     "a look has the number of its reading, of its values and a verdict": lambda e: (
         e.event in ("look", "rerun") and not (e.reading >= 1 and e.n >= 1 and e.says)
+    ),
+    "a planned reading has its number and that of its seeds": lambda e: (
+        e.event == "planned" and not (e.reading >= 1 and e.n >= 2)
     ),
     "it needs a reason": lambda e: not e.reason and (e.event in REASONED or e.reading > 1),
     "a claim that is renamed has a new name": lambda e: e.event == "renamed" and not e.says,

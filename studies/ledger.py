@@ -32,9 +32,9 @@ TEMPLATE = Path(__file__).with_name("claims.md.j2")
 Row = dict[str, Any]
 
 
-def row(study: Study, claim: Claim, measurement: Measurement | None) -> Row:
-    """A claim's line of the ledger, with the command that measures it, and what limits it if it does not hold."""
-    reading = reading_of(claim)
+def row(study: Study, claim: Claim, measurement: Measurement | None, reading: int | None = None) -> Row:
+    """A claim's line of the ledger, of its last reading or another; what limits it if it does not hold."""
+    reading = history.last_reading(claim.name) if reading is None else reading
     looks = history.looks(claim.name, reading) if measurement is not None else ()
     judged = judge(claim, measurement, looks)
     interval, measured = judged.interval, measurement or Measurement((), (), float("nan"), "", "", "")
@@ -94,11 +94,6 @@ def row(study: Study, claim: Claim, measurement: Measurement | None) -> Row:
     }
 
 
-def reading_of(claim: Claim) -> int:
-    """The number of a claim's last reading: its own, or the last one in the history."""
-    return claim.reading or max(history.last_reading(claim.name), 1)
-
-
 def _kinds(judged: Judgement) -> Row:
     """The gap between two kinds of runs, and how many are of the kind on the range's side of the cut."""
     gap, kinds = judged.gap, judged.kinds
@@ -149,13 +144,13 @@ def earlier_rows(out: Path) -> list[Row]:
     """The lines of readings before the last of each claim, judged again by the range that they were read with."""
     claims = {claim.name: (study, claim) for study in all_studies() for claim in study.claims}
     return [
-        row(claims[name][0], _as_read(claims[name][1], reading, line), measurement)
+        row(claims[name][0], _as_read(claims[name][1], line), measurement, reading)
         for (name, reading), (measurement, line) in _read(out / TABLE).items()
-        if name in claims and reading < reading_of(claims[name][1])
+        if name in claims and reading < history.last_reading(name)
     ]
 
 
-def _as_read(claim: Claim, reading: int, line: Mapping[str, Any]) -> Claim:
+def _as_read(claim: Claim, line: Mapping[str, Any]) -> Claim:
     """A claim as it was at an earlier reading: range, runs and control are those of its line."""
     control: Rival | Untrained | Without = Without(str(line["uncontrolled"]))
     if beside := str(line["control"]):
@@ -164,7 +159,7 @@ def _as_read(claim: Claim, reading: int, line: Mapping[str, Any]) -> Claim:
     low, high = (float(line[name]) for name in ("low", "high"))
     says, runs, scale = (str(line[name]) for name in ("says", "runs", "scale"))
     then = claim._replace(says=says, low=low, high=high, expected=float(line["expected"]), scale=scale, runs=runs)
-    return then._replace(paired="", reading=reading, control=control, cut=None, tier="supporting")
+    return then._replace(paired="", control=control, cut=None, tier="supporting")
 
 
 def error_rates_in(out: Path) -> list[Row]:
@@ -226,7 +221,7 @@ def known(out: Path) -> dict[str, Measurement]:
     read, of_today = _read(out / TABLE), {}
     for study in all_studies():
         for claim in study.claims:
-            measurement, _ = read.get((claim.name, reading_of(claim)), (None, {}))
+            measurement, _ = read.get((claim.name, history.last_reading(claim.name)), (None, {}))
             if measurement is not None and set(measurement.cells) <= study.cell_names(claim):
                 with expecting(out / TABLE, f"a ledger of claims: {claim.name} has values that it cannot have"):
                     judge(claim, measurement)
@@ -265,6 +260,6 @@ def _read(path: Path) -> dict[tuple[str, int], tuple[Measurement, Mapping[str, A
                     **facts_of,
                 )
                 name = str(line["claim"])
-                reading = int(line["reading"]) if "reading" in table else max(history.last_reading(name), 1)
+                reading = int(line["reading"]) if "reading" in table else history.last_look(name)
                 measurements[name, reading] = (measurement, line)
     return measurements

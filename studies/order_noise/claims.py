@@ -23,7 +23,6 @@ MAIN: dict[str, dict[str, Any]] = {
             "the step sizes predicted for small norms first", step_sizes.agreement_of_order("smallnorm2largenorm")
         ),
         "tier": "main",
-        "reading": 2,
     }
 }
 

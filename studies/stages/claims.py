@@ -46,7 +46,7 @@ SLOPE, SHARE, FORMS = measures.loss_slope, measures.rank_of_first_share, measure
 # fmt: off
 CLAIMS: tuple[Claim, ...] = (
     # one task and two tasks, quick
-    Claim("narrow_is_loss", "1", "M = 2, 16 channels, published setting: slope of the LLC in the loss over -nβ", 1.0, 0.95, 1.05, DERIVED, SLOPE("published"), "narrow_two_tasks_main", scale="linear", **BY_US, control=Rival("the same at a setting that is not saturated", SLOPE("default")), tier="main", reading=5),
+    Claim("narrow_is_loss", "1", "M = 2, 16 channels, published setting: slope of the LLC in the loss over -nβ", 1.0, 0.95, 1.05, DERIVED, SLOPE("published"), "narrow_two_tasks_main", scale="linear", **BY_US, control=Rival("the same at a setting that is not saturated", SLOPE("default")), tier="main"),
     Claim("narrow_is_loss_later", "1", "M = 2, 16 channels, published setting, after the first checkpoint: slope of the LLC in the loss over -nβ", 1.0, 0.95, 1.05, DERIVED, measures.loss_slope_over("published", after_first=True), "narrow_two_tasks", scale="linear", **BY_US, **IS_NULL),
     Claim("narrow_two_tasks", "1", "16 channels, default setting, last third of training: LLC at M = 2 over LLC at M = 1", 1.8, 1.3, UNBOUNDED, CHOSEN, measures.late_llc_over("default"), "narrow_two_tasks", paired="narrow_one_task", control=Rival("one task over one task of other data", runs=("narrow_one_task_again", "narrow_one_task")), **BY_US),
     Claim("narrow_variance", "PCA", "M = 2, 16 channels: share of random walks, of its own steps, whose first component has less of the variance", 0.5, 0.25, 0.75, DERIVED, SHARE, "narrow_two_tasks", scale="fraction", **BY_US, **IS_NULL),

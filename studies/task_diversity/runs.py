@@ -29,7 +29,9 @@ LONG = {"steps": 3 * BUDGET // 2, "schedule": "constant", "warmup_steps": 1000}
 RUNS: dict[str, Runs] = {
     "pools_quick": _pools(MANY_SEEDS, 1, 8, 64, math.inf, steps=QUICK_BUDGET, log_records=20, eval_every=500),
     "pools": _pools(SOME_SEEDS, *M),
-    "pools_main": _pools(fresh(16), 4, 512),
+    "pools_4_main": _pools(fresh(16), 4),
+    "pools_512_main": _pools(fresh(40, 20), 512),
+    "pools_8_decided": _pools(fresh(43, 24), 8),
     "pools_short": _pools(SOME_SEEDS, 8, 16, 32, 64, 128, 512, **SHORT),
     "pools_long": _pools(MANY_SEEDS, 8, 16, **LONG),
     "pools_many_long": _pools(MANY_SEEDS, 64, 512, math.inf, **LONG),

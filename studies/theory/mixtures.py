@@ -147,7 +147,6 @@ CLAIMS: tuple[Claim, ...] = (
         "mixture_main",
         control=Rival("the posterior over the centres alone", nearer(BAYES, RIDGE, OF_MIXTURE, 1, 2, whose=DMMSE)),
         tier="main",
-        reading=2,
         paper=PANWAR,
     ),
     _claim(

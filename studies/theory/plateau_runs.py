@@ -75,7 +75,7 @@ BASE: dict[str, Runs] = {
 FRESH = {
     "plateau_factors_2e-3_main": ("plateau_factors_2e-3", fresh(13)),
     "plateau_10_10_decided": ("plateau_10_10", fresh(24, 23)),
-    "plateau_scale_decided": ("plateau_scale", fresh(27, 21)),
-    "plateau_20_20_decided": ("plateau_20_20", fresh(27, 21)),
+    "plateau_scale_decided": ("plateau_scale", fresh(27, 22)),
+    "plateau_20_20_decided": ("plateau_20_20", fresh(27, 22)),
 }
 RUNS = BASE | {name: replace(BASE[of], seeds=seeds) for name, (of, seeds) in FRESH.items()}

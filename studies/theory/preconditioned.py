@@ -109,7 +109,6 @@ MAIN: dict[str, dict[str, Any]] = {
         "runs": "condition_100_main",
         "control": Rival("the step preconditioned by the covariance^-1/2", measures.closed_form_over_best(-0.5)),
         "tier": "main",
-        "reading": 2,
     },
 }
 
@@ -210,7 +209,6 @@ OF_ALL_RUNS: tuple[Claim, ...] = (
             between.of_another("conjugate_gradients", "gd", "loss_ratio"),
         ),
         tier="main",
-        reading=2,
     ),
     claim(
         "preconditioned_rotated_depth",
