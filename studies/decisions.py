@@ -12,7 +12,7 @@ from icl_lab.src.intervals import LEVEL, SCALES, clopper_pearson
 from icl_lab.src.statistics import mean_and_interval
 from icl_lab.studies.claim import Claim
 from icl_lab.studies.looks import level_of
-from icl_lab.studies.verdict import EVERY, NEAR_ONE, SKEWED
+from icl_lab.studies.verdict import MAJORITY, NEAR_ONE, SKEWED
 
 
 def after_looks(claim: Claim, values: np.ndarray, looks: tuple[int, ...], level: float | None = None) -> np.ndarray:
@@ -53,7 +53,7 @@ def _of_as_many(claim: Claim, ordered: np.ndarray, level: float) -> np.ndarray:
 def _of_hits(claim: Claim, hits: int, n: int, level: float) -> int:
     share = clopper_pearson(hits, n, level)
     if claim.every:
-        return -1 if hits < n else int(share.low > EVERY)
+        return -1 if hits < n else int(share.low > MAJORITY)
     return int(claim.low <= share.low and share.high <= claim.high) - int(
         share.high < claim.low or share.low > claim.high
     )

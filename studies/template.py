@@ -29,7 +29,13 @@ def rendered(template: Path, **values: Any) -> str:
         keep_trailing_newline=True,
     )
     environment.filters |= {"accepted": accepted, "measured": measured, "verdict": verdict, "control": control}
-    environment.filters |= {"place": place, "cell": cell, "number": number, "worst": worst, "origin": ORIGINS.__getitem__}
+    environment.filters |= {
+        "place": place,
+        "cell": cell,
+        "number": number,
+        "worst": worst,
+        "origin": ORIGINS.__getitem__,
+    }
     text: str = environment.get_template(template.name).render(**values)
     return text
 

@@ -83,11 +83,6 @@ def test_the_same_number_is_put_otherwise_with_its_interval() -> None:
     assert said(RATIO, measured(0.99, 1.01), statement).endswith("; n = 2], twice that 2.00 [1.87, 2.13].")
 
 
-def test_a_revised_range_is_judged_as_it_stands_today() -> None:
-    claim = RATIO._replace(earlier=Earlier(0.0, 9.0, "abc", "it was wide"))
-    assert said(claim, measured(3.0, 3.0)).endswith("(accepted: 0.9 to 1.1).")
-
-
 def test_a_finding_holds_where_all_its_claims_do() -> None:
     finding = Finding("both", "f", (STATEMENT, STATEMENT._replace(claim="d", number="so is this, {value}", meaning="")))
     good, bad = (ledger.row(A_STUDY, RATIO, measured(value, value)) for value in (1.0, 3.0))

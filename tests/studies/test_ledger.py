@@ -184,9 +184,6 @@ def test_a_page_says_which_paper_and_no_number_that_is_none() -> None:
     assert measured_words(row(A_STUDY, bounded, None)) == ""
     every = row(A_STUDY, bounded._replace(every=True), measured(*[0.7] * 8))
     assert measured_words(every) == "8 of 8: at least 69 % of runs"
-    revised = row(A_STUDY, bounded._replace(earlier=Earlier(0.0, 3.0, "abc", "why")), measured(1.9, 2.0, 2.1))
-    assert accepted(revised) == "0.5 to 1 (was at most 3)"
-    assert verdict_words(revised) == "contradicted (few: 3 seeds); by the first range reproduced"
     assert verdict_words(row(A_STUDY, bounded, measured(0.7, 0.75, 0.8, 0.7, 0.8))) == "reproduced"
     assert (
         verdict_words(row(A_STUDY, bounded, measured(0.7, 1.2))) == "undecided, 138 seeds would decide (few: 2 seeds)"
