@@ -155,7 +155,7 @@ def _as_read(claim: Claim, line: Mapping[str, Any]) -> Claim:
     control: Rival | Untrained | Without = Without(str(line["uncontrolled"]))
     if beside := str(line["control"]):
         is_weak = beside.endswith(UNTRAINED_SUFFIX) or line.get("control_kind") == "weak"
-        control = Untrained() if is_weak else Rival(beside, later=True)
+        control = Untrained() if is_weak else Rival(beside, later=line.get("control_chosen") != "before")
     low, high = (float(line[name]) for name in ("low", "high"))
     says, runs, scale = (str(line[name]) for name in ("says", "runs", "scale"))
     then = claim._replace(says=says, low=low, high=high, expected=float(line["expected"]), scale=scale, runs=runs)

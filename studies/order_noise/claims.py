@@ -22,6 +22,7 @@ MAIN: dict[str, dict[str, Any]] = {
         "control": Rival(
             "the step sizes predicted for small norms first", step_sizes.agreement_of_order("smallnorm2largenorm")
         ),
+        "among": has_trained,
         "tier": "main",
     }
 }
@@ -37,6 +38,7 @@ CLAIMS: tuple[Claim, ...] = (
             Claim(f"steps_loss_{order}", "", f"twolayer trained and tested {SHORT[order]}: loss ratio to one tuned step of GD less the predicted ratio", 0.0, -0.02, 0.02, "ours", step_sizes.beyond_the_prediction, f"twolayer_{order}", "full", scale="linear", about="ours", paper=OURS),
         )
     ),
+    Claim("steps_easy2hard_trained", "", "twolayer trained easy first: share of runs that train", 1.0, 0.5, 1.0, "ours", has_trained, "twolayer_easy2hard_main", "full", scale="share", about="ours", paper=OURS),
     Claim("steps_differentiated", "", "twolayer trained easy first: R^2 over positions of its step sizes, read from derivatives in the labels, on those predicted", 0.97, 0.95, 1.0, "ours", step_sizes.agreement("differentiated"), "twolayer_easy2hard", "full", scale="complement", about="ours", paper=OURS),
     Claim("steps_flat_random", "", "twolayer trained in random order: standard deviation over positions of its step sizes over their mean", 0.0, 0.0, 0.05, "ours", step_sizes.spread, "twolayer_random", "full", about="ours", paper=OURS, control=Rival("twolayer trained easy first", runs=("twolayer_easy2hard",))),
     Claim("steps_flat_linear_left_plateau", "", "lsa1_pe trained easy first: share of runs that trained", 1.0, 0.5, 1.0, "ours", has_trained, "lsa1_pe_easy2hard", "full", scale="share", about="ours", paper=OURS),

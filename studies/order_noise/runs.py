@@ -22,7 +22,7 @@ NOISE = ("label_noise", "random_pairs")
 STEP_SEEDS = tuple(range(5, 13))
 RUNS: dict[str, Runs] = {
     **{f"twolayer_{order}": Runs("twolayer", {"base.ordering": order}, STEP_SEEDS) for order in ORDERINGS},
-    "twolayer_easy2hard_main": Runs("twolayer", {"base.ordering": "easy2hard"}, fresh(15)),
+    "twolayer_easy2hard_main": Runs("twolayer", {"base.ordering": "easy2hard"}, fresh(15, 10)),
     "lsa1_pe_easy2hard": Runs("lsa1_pe", {"base.ordering": "easy2hard"}, STEP_SEEDS),
     "three_layers_easy2hard": Runs("twolayer", {"base.ordering": "easy2hard", "num_layers": 3}, STEP_SEEDS),
 }

@@ -34,21 +34,31 @@ OVER_TRAINING: dict[str, Any] = {
 # fmt: off
 CLAIMS: tuple[Claim, ...] = (
     # one linear layer is one step
-    Claim("one_layer_loss", "2a", "one linear layer: loss ratio to one tuned step of GD", 1.0, 0.99, 1.01, DERIVED, trained.over("gd"), "one_layer_main", control=Rival(ONE_EACH, trained.over("gd", "conjugate_gradients")), **MAIN),
+    Claim("one_layer_loss", "2a", "one linear layer: loss ratio to one tuned step of GD", 1.0, 0.99, 1.01, DERIVED, trained.over("gd"), "one_layer_again", control=Rival(ONE_EACH, trained.over("gd", "conjugate_gradients")), **MAIN, among=has_trained),
     Claim("one_layer_level", "2a", "one linear layer: loss", 0.205, *around(0.205, 0.05), PLOT, trained.loss, "one_layer"),
-    Claim("one_layer_predictions", "2b", "one linear layer: mean |prediction difference| to GD", 0.02, 0.0, 0.025, DERIVED, trained.against("gd", "preds_diff"), "one_layer_main", control=Rival(ONE_EACH, trained.against("gd", "preds_diff", "conjugate_gradients")), **MAIN),
+    Claim("one_layer_predictions", "2b", "one linear layer: mean |prediction difference| to GD", 0.02, 0.0, 0.025, DERIVED, trained.against("gd", "preds_diff"), "one_layer_again", control=Rival(ONE_EACH, trained.against("gd", "preds_diff", "conjugate_gradients")), **MAIN, among=has_trained),
     Claim("one_layer_sensitivities", "2b", "one linear layer: mean ‖sensitivity difference‖ to GD", 0.1, 0.0, 0.15, PLOT, trained.against("gd", "model_diff"), "one_layer"),
     Claim("one_layer_interpolation", "2d", "weights halfway between one trained layer and the constructed one: loss ratio to the trained", 1.0, 0.99, 1.01, DERIVED, trained.interpolation, "one_layer"),
     Claim("one_layer_plateau_length", "2a", "one linear layer: step of the first record below the plateau", 2000, 1000, 3000, PLOT, over_training.steps_until_learnt, "one_layer_main", spacing=25, control=Rival("the step from which the loss is within 5 % of its last", over_training.steps_until_near_the_end), **MAIN),
     Claim("one_step_size", "2a", "best step size eta/N of one step of GD", 0.60606, *around(0.60606, 0.02), DERIVED, algorithms.best_step, control=Rival("the best for eleven pairs, as if the query were one", partial(algorithms.best_step, pairs=11)), **MAIN),
+    *(
+        Claim(f"{name}_trained", figure, f"{words}: share of runs that train", 1.0, 0.5, 1.0, OURS, has_trained, runs, profile, scale="share")
+        for name, figure, words, runs, profile in (
+            ("one_layer", "2a", "one linear layer", "one_layer_again", "quick"),
+            ("two_layers", "3a", "two recurrent layers", "two_layers_main", "quick"),
+            ("interleaved", "5", "two layers on interleaved tokens", "interleaved_again", "quick"),
+            ("softmax_2_heads", "12", "two softmax heads", "softmax_2_heads_again", "full"),
+            ("interleaved_published", "5", "trained as published", "interleaved_published_main", "full"),
+        )
+    ),
     # out of distribution
     Claim("inputs_near", "6a", "one linear layer, inputs of .5 to 1.5 times the range: largest |loss ratio to GD - 1|", 0.0, 0.0, 0.05, PLOT, trained.furthest_under("input_range", (0.5, 0.75, 1.25, 1.5)), "one_layer"),
-    Claim("inputs_far", "6a", "one linear layer, inputs of twice the range: |loss ratio to GD - 1|", 0.0, 0.0, 0.05, PLOT, trained.furthest_under("input_range", (2.0,)), "one_layer_main", control=Rival(ONE_EACH, trained.furthest_under("input_range", (2.0,), whose="conjugate_gradients")), **MAIN),
+    Claim("inputs_far", "6a", "one linear layer, inputs of twice the range: |loss ratio to GD - 1|", 0.0, 0.0, 0.05, PLOT, trained.furthest_under("input_range", (2.0,)), "one_layer_again", control=Rival(ONE_EACH, trained.furthest_under("input_range", (2.0,), whose="conjugate_gradients")), **MAIN, among=has_trained),
     Claim("teachers", "6b", "one linear layer, w of .5 to 5 times the scale: largest |loss ratio to GD - 1|", 0.0, 0.0, 0.05, PLOT, trained.furthest_under("weight_scale", (0.5, 1.0, 2.0, 5.0)), "one_layer"),
     Claim("other_inputs", "6c", "one linear layer, exponential, normal and Laplace inputs of scale .5 to 3: largest |loss ratio to GD - 1|", 0.0, 0.0, 0.05, PLOT, trained.furthest_under("other_inputs", (0.5, 1.0, 2.0, 3.0)), "one_layer"),
     Claim("distractors", "code", "one linear layer, up to 8 of 10 labels replaced by N(0, 1): largest |loss ratio to GD - 1|", 0.0, 0.0, 0.05, DERIVED, trained.furthest_under("distractors", (0, 2, 4, 6, 8)), "one_layer"),
     # roll-outs
-    Claim("rollout_overlap", "1", "one layer applied 1 to 50 times, damping .75: largest |loss ratio to GD - 1|", 0.0, 0.0, 0.05, DERIVED, rolled.furthest(0.75), "one_layer_main", control=Rival("GD with the largest stable step of each context", rolled.furthest_of_bounded_steps(0.75)), **MAIN),
+    Claim("rollout_overlap", "1", "one layer applied 1 to 50 times, damping .75: largest |loss ratio to GD - 1|", 0.0, 0.0, 0.05, DERIVED, rolled.furthest(0.75), "one_layer_again", control=Rival("GD with the largest stable step of each context", rolled.furthest_of_bounded_steps(0.75)), **MAIN, among=has_trained),
     Claim("rollout_end", "1", "one layer applied 50 times, damping .75: mean loss without the largest thousandth", 0.0433, *around(0.0433, 0.05), DERIVED, rolled.end(0.75), "one_layer"),
     Claim("rollout_median", "1", "one layer applied 50 times, damping .75: median over contexts of the loss", 0.0433, *around(0.0433, 0.05), DERIVED, rolled.median_end(0.75), "one_layer"),
     Claim("rollout_undamped", "10", "one layer applied undamped: share of tasks that diverge", 0.034, 0.02, 0.05, DERIVED, rolled.unstable(1.0), "one_layer", **SHARE),
@@ -68,9 +78,9 @@ CLAIMS: tuple[Claim, ...] = (
     # two layers, recurrent
     Claim("two_layers_loss", "3a", "two recurrent layers: loss", 0.113, 0.0, 0.113 * 1.05, PLOT, trained.loss, "two_layers"),
     Claim("two_layers_gd", "3a", "two recurrent layers: loss ratio to two tuned steps of GD", 0.72, *around(0.72, 0.05), PLOT, trained.over("gd"), "two_layers"),
-    Claim("two_layers_plus_plus", "3a", "two recurrent layers: loss ratio to two steps of GD++", 1.0, 0.95, 1.05, TEXT, trained.over("gd_plus_plus"), "two_layers_main", control=Rival("GD++ with rates for each step", trained.over("gd_plus_plus", "gd_plus_plus_own_rates")), **MAIN),
+    Claim("two_layers_plus_plus", "3a", "two recurrent layers: loss ratio to two steps of GD++", 1.0, 0.95, 1.05, TEXT, trained.over("gd_plus_plus"), "two_layers_main", control=Rival("GD++ with rates for each step", trained.over("gd_plus_plus", "gd_plus_plus_own_rates")), **MAIN, among=has_trained),
     Claim("two_layers_cosine_gd", "3a", "two recurrent layers: cosine of their sensitivities with GD's", 0.955, 0.935, 0.975, PLOT, trained.against("gd", "model_cos"), "two_layers", **COSINE),
-    Claim("two_layers_predictions", "3a", "two recurrent layers: mean |prediction difference| to GD++", 0.04, 0.0, 0.05, PLOT, trained.against("gd_plus_plus", "preds_diff"), "two_layers_main", control=Rival("GD++ with rates for each step", trained.against("gd_plus_plus", "preds_diff", "gd_plus_plus_own_rates")), **MAIN),
+    Claim("two_layers_predictions", "3a", "two recurrent layers: mean |prediction difference| to GD++", 0.04, 0.0, 0.05, PLOT, trained.against("gd_plus_plus", "preds_diff"), "two_layers_main", control=Rival("GD++ with rates for each step", trained.against("gd_plus_plus", "preds_diff", "gd_plus_plus_own_rates")), **MAIN, among=has_trained),
     Claim("two_layers_predictions_gd", "3a", "two recurrent layers: mean |prediction difference| to GD", 0.18, *around(0.18, 0.15), PLOT, trained.against("gd", "preds_diff"), "two_layers"),
     Claim("two_layers_interpolation", "3a", "weights halfway between two trained recurrent layers and GD++'s: loss ratio to the trained", 1.0, 0.0, 1.05, TEXT, trained.interpolation, "two_layers"),
     Claim("two_layers_sensitivities", "3a", "two recurrent layers: mean ‖sensitivity difference‖ to GD++", 0.17, 0.0, 0.2, PLOT, trained.against("gd_plus_plus", "model_diff"), "two_layers"),
@@ -78,7 +88,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("two_layers_teachers", "6b", "two recurrent layers, w of .5 to 5 times the scale: largest |loss ratio to GD++ - 1|", 0.0, 0.0, 0.1, PLOT, trained.furthest_under("weight_scale", (0.5, 1.0, 2.0, 5.0)), "two_layers"),
     Claim("two_layers_other_inputs", "6c", "two recurrent layers, exponential, normal and Laplace inputs of scale .5 to 2: largest |loss ratio to GD++ - 1|", 0.0, 0.0, 0.1, PLOT, trained.furthest_under("other_inputs", (0.5, 1.0, 2.0)), "two_layers"),
     Claim("two_layers_descend_first", "", "two recurrent layers at step 750 of training: cosine of their sensitivities with GD's", 0.995, 0.99, 1.0, OURS, distances.cosine_at("gd", 750), "two_layers", **COSINE, **FOUND, **OVER_TRAINING),
-    Claim("two_layers_turn", "", "two recurrent layers: step from which they are nearer to GD++ than to GD for good", 1625, 1000, 2250, OURS, distances.turn_from("gd"), "two_layers_main", spacing=250, **FOUND, control=Rival("the step at which they leave the plateau", over_training.steps_until_learnt), **MAIN),
+    Claim("two_layers_turn", "", "two recurrent layers: step from which they are nearer to GD++ than to GD for good", 1625, 1000, 2250, OURS, distances.turn_from("gd"), "two_layers_main", spacing=250, **FOUND, control=Rival("the step at which they leave the plateau", over_training.steps_until_learnt), **MAIN, among=has_trained),
     Claim("two_layers_turn_own_steps", "", "two recurrent layers: step from which they are nearer to GD++ than to GD of a step size for each step for good", 1625, 1000, 2250, OURS, distances.turn_from("gd_own_steps"), "two_layers", spacing=250, **FOUND, **OVER_TRAINING),
     Claim("two_layers_own_steps", "", "two recurrent layers: 1 - cosine with GD++ over 1 - cosine with GD of a step size for each step", 0.05, 0.0, 0.2, OURS, distances.nearer_than("gd_plus_plus", "gd_own_steps"), "two_layers", **FOUND),
     Claim("two_layers_gd_own_steps", "", "two recurrent layers: loss ratio to two steps of GD, a step size for each", 0.80, *around(0.80, 0.05), DERIVED, distances.between("loss_ratio", "gd_own_steps"), "two_layers", **FOUND),
@@ -136,7 +146,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("softmax_1_head_value", "11", "one softmax head, runs below .9 of predicting zero: loss", 0.30, 0.285, 0.315, PLOT, trained.loss, "softmax_1_head", among=trained.below_zero),
     Claim("softmax_1_head_align", "11", "one softmax head, runs below .9 of predicting zero: cosine of its sensitivities with GD's", 0.6, 0.5, 0.7, PLOT, trained.against("gd", "model_cos"), "softmax_1_head", among=trained.below_zero, **COSINE),
     Claim("softmax_2_heads_loss", "12", "two softmax heads: loss", 0.217, *around(0.217, 0.05), PLOT, trained.loss, "softmax_2_heads", "full"),
-    Claim("softmax_2_heads_over_gd", "12", "two softmax heads: loss ratio to one tuned step of GD", 0.217 / 0.205, 0.217 / 0.205 * 0.975, 0.217 / 0.205 * 1.025, PLOT, trained.over("gd"), "softmax_2_heads_main", "full", control=Rival("one tuned step of GD, whose ratio is 1", trained.over("gd", "gd")), tier="main"),
+    Claim("softmax_2_heads_over_gd", "12", "two softmax heads: loss ratio to one tuned step of GD", 0.217 / 0.205, 0.217 / 0.205 * 0.975, 0.217 / 0.205 * 1.025, PLOT, trained.over("gd"), "softmax_2_heads_again", "full", control=Rival("one tuned step of GD, whose ratio is 1", trained.over("gd", "gd")), among=has_trained, tier="main"),
     Claim("softmax_2_heads_cosine", "12", "two softmax heads: cosine of their sensitivities with GD's", 0.97, 0.95, 1.0, PLOT, trained.against("gd", "model_cos"), "softmax_2_heads", "full", **COSINE),
     Claim("softmax_cancels", "12", "two softmax heads: norm of the off-diagonal of eta_1 W1 + eta_2 W2 over the sum of the heads' norms", 0.0, 0.0, 0.2, OURS, trained.cancelling_heads, "softmax_2_heads", "full"),
     Claim("softmax_diagonal", "12", "two softmax heads, eta_1 W1 + eta_2 W2: mean |off-diagonal| over mean |diagonal|", 0.0, 0.0, 0.1, OURS, trained.diagonal_of_heads, "softmax_2_heads", "full"),
@@ -157,7 +167,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("ten_seeds_plateau", "15", "one head, ten seeds: step of the first record below the plateau, every seed's", 4000, 2000, 6000, PLOT, over_training.steps_until_learnt, "ten_seeds", "full", every=True, spacing=500),
     Claim("ten_seeds_2_heads_loss", "15", "two heads, ten seeds: loss ratio to one tuned step of GD, every seed's", 1.0, 0.99, 1.02, PLOT, trained.over("gd"), "ten_seeds_2_heads", "full", every=True),
     # interleaved tokens
-    Claim("interleaved_loss", "5", "two layers on interleaved tokens: loss ratio to one tuned step of GD", 1.02, 0.99, 1.08, PLOT, trained.over("gd"), "interleaved_main", control=Rival(ONE_EACH, trained.over("gd", "conjugate_gradients")), **MAIN),
+    Claim("interleaved_loss", "5", "two layers on interleaved tokens: loss ratio to one tuned step of GD", 1.02, 0.99, 1.08, PLOT, trained.over("gd"), "interleaved_again", control=Rival(ONE_EACH, trained.over("gd", "conjugate_gradients")), **MAIN, among=has_trained),
     Claim("interleaved_own_x", "5", "interleaved tokens, first layer: sensitivity to a row's own token, in the channels of x", 3.1623, *around(10**0.5, 0.05), PLOT, trained.sensitivity_to("own", "_x"), "interleaved"),
     Claim("interleaved_ratio", "5", "interleaved tokens, first layer: sensitivity to the next token over that to the others, with the next one among these (at most 19)", 17.0, 12.0, 19.0, PLOT, trained.next_over_other(), "interleaved"),
     Claim("interleaved_ratio_x", "5", "interleaved tokens, first layer, in the channels of x: sensitivity to the next token over that to the others, with the next one among these (at most 19)", 17.0, 12.0, 19.0, PLOT, trained.next_over_other("_x"), "interleaved"),
@@ -168,7 +178,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("interleaved_shared_ratio", "5", "published interleaved tokens, first layer: sensitivity to the next token over that to the others, with the next one among these (at most 19)", 17.0, 12.0, 19.0, PLOT, trained.next_over_other(), "interleaved_shared", "full"),
     Claim("interleaved_shared_next", "5", "published interleaved tokens, first layer: sensitivity to the next token", 0.85, *around(0.85, 0.2), PLOT, trained.sensitivity_to("next"), "interleaved_shared", "full"),
     Claim("interleaved_published_loss", "5", "two layers trained as published, on the published tokens and from such initial weights: loss ratio to one tuned step of GD", 1.02, 0.99, 1.08, PLOT, trained.over("gd"), "interleaved_published", "full"),
-    Claim("interleaved_published_ratio", "5", "trained as published, first layer: sensitivity to the next token over that to the others, with the next one among these (at most 19)", 17.0, 12.0, 19.0, PLOT, trained.next_over_other(), "interleaved_published_main", "full", control=Rival("its sensitivity to the token before", trained.before_over_other), **MAIN),
+    Claim("interleaved_published_ratio", "5", "trained as published, first layer: sensitivity to the next token over that to the others, with the next one among these (at most 19)", 17.0, 12.0, 19.0, PLOT, trained.next_over_other(), "interleaved_published_main", "full", control=Rival("its sensitivity to the token before", trained.before_over_other), **MAIN, among=has_trained),
     Claim("interleaved_published_next", "5", "trained as published, first layer: sensitivity to the next token", 0.85, *around(0.85, 0.2), PLOT, trained.sensitivity_to("next"), "interleaved_published", "full"),
     Claim("interleaved_published_plateau", "5", "trained as published: step of the first record below the plateau", 15_000, 10_000, 24_000, PLOT, over_training.steps_until_learnt, "interleaved_published", "full", spacing=500),
     # sines

@@ -65,10 +65,11 @@ RUNS: dict[str, Runs] = {
 # what main results, and claims that were undecided, are read on: the same settings, of fresh seeds
 RUNS |= {
     "one_layer_main": Runs("lsa1", ONE_LAYER | {"eval_every": 25}, fresh(0)),
-    "two_layers_main": replace(RUNS["two_layers"], seeds=fresh(1)),
+    "one_layer_again": Runs("lsa1", ONE_LAYER | {"eval_every": 25}, fresh(50, 16)),
+    "two_layers_main": replace(RUNS["two_layers"], seeds=fresh(1, 10)),
     "ten_layers_main": replace(RUNS["ten_layers"], seeds=fresh(2)),
-    "interleaved_main": replace(RUNS["interleaved"], seeds=fresh(3)),
-    "interleaved_published_main": replace(RUNS["interleaved_published"], seeds=fresh(4)),
-    "softmax_2_heads_main": replace(RUNS["softmax_2_heads"], seeds=fresh(5)),
+    "interleaved_again": replace(RUNS["interleaved"], seeds=fresh(52, 16)),
+    "interleaved_published_main": replace(RUNS["interleaved_published"], seeds=fresh(4, 10)),
+    "softmax_2_heads_again": replace(RUNS["softmax_2_heads"], seeds=fresh(54, 16)),
     "five_layers_decided": replace(RUNS["five_layers"], seeds=fresh(30, 17)),
 }

@@ -18,7 +18,7 @@ from icl_lab.studies.dot_figure import Dots, Numbers
 from icl_lab.studies.figure import AnyFigure
 from icl_lab.studies.findings import Statement
 from icl_lab.studies.question import Question
-from icl_lab.studies.runs import FURTHER_SEEDS, MANY_SEEDS, Runs, fresh
+from icl_lab.studies.runs import FURTHER_SEEDS, MANY_SEEDS, Runs, fresh, has_trained
 from icl_lab.studies.theory import measures
 from icl_lab.studies.theory.measures import claim
 from icl_lab.studies.theory.preconditioned import DEEPER
@@ -53,7 +53,7 @@ RUNS: dict[str, Runs] = {
     "drawn_100_2": _exact(100.0, 2, "log_uniform"),
     "exact_100_3_further": _exact(100.0, 3, seeds=FURTHER_SEEDS),
     **{
-        f"{name}_main": replace(runs, seeds=fresh(block))
+        f"{name}_main": replace(runs, seeds=fresh(block, 10))
         for name, block, runs in (
             ("exact_100_2", 11, _exact(100.0, 2)),
             ("exact_1000_2", 12, _exact(1000.0, 2)),
@@ -97,6 +97,7 @@ MAIN: dict[str, dict[str, Any]] = {
     name: {
         "runs": f"{name}_main",
         "control": Rival("as many steps of conjugate gradients", over_zero_of("conjugate_gradients", DEPTHS[name][1])),
+        "among": has_trained,
         "tier": "main",
     }
     for name in ("exact_100_2", "exact_1000_2")
@@ -149,6 +150,21 @@ CLAIMS: tuple[Claim, ...] = (
             **GD_PLUS_PLUS,
         )
         for name, (words, share, low, high, polynomial) in DEPTHS.items()
+    ),
+    *(
+        claim(
+            f"order_{name}_trained",
+            "App. A.10",
+            f"{DEPTHS[name][0]}: share of runs that train",
+            1.0,
+            0.5,
+            1.0,
+            has_trained,
+            f"{name}_main",
+            scale="share",
+            **GD_PLUS_PLUS,
+        )
+        for name in MAIN
     ),
     claim(
         "order_exact_100_3_learnt",
