@@ -14,7 +14,6 @@ from icl_lab.src.statistics import mean_and_interval
 
 LEVEL = 0.90  # of two ends of 5 % each, which is what two one-sided tests at 5 % need
 ROUNDING = 1e-6  # of a cosine in float32, which can be above 1
-MOST_SEEDS = 1000  # upper limit of `seeds_for`
 
 
 class Scale(NamedTuple):
@@ -133,39 +132,3 @@ def widened(interval: Interval, by: float, scale: str) -> Interval:
     """An interval of values read off a grid: wider by half the spacing at each end, within what is possible."""
     ends = interval._replace(low=interval.low - by, high=interval.high + by)
     return clipped(ends, SCALES[scale])
-
-
-def seeds_for(values: np.ndarray, scale: str, low: float, high: float, level: float = LEVEL) -> int | None:
-    """How many seeds would put the interval wholly inside or outside a range, if mean and spread stay the same.
-
-    Shares use Clopper-Pearson intervals, with a success count that need not be an integer. More than `MOST_SEEDS` gives
-    `MOST_SEEDS` + 1. None for a single value and for an infinite one.
-    """
-    from scipy.special import stdtrit
-
-    if len(values) < 2 or not np.isfinite(values).all():
-        return None
-    n = np.arange(2, MOST_SEEDS + 1)
-    if scale == "share":
-        return _first(n, _decides_of_shares(float(values.mean()), n, low, high, level))
-    chosen = SCALES[scale]
-    transforms = transformed(values, chosen)
-    inside = [edge for edge in (low, high) if chosen.lowest < edge < chosen.highest]  # no interval passes the others
-    distances = [abs(float(chosen.forward(edge)) - transforms.mean()) for edge in inside]
-    distance, spread = min(distances, default=np.inf), transforms.std(ddof=1)
-    return _first(n, stdtrit(n - 1, (1 + level) / 2) * spread / np.sqrt(n) < distance)
-
-
-def _decides_of_shares(share: float, n: np.ndarray, low: float, high: float, level: float) -> np.ndarray:
-    """Whether the interval of a share of n seeds [S] lies inside a range, or wholly outside."""
-    from scipy.special import betaincinv
-
-    tail, hits = (1 - level) / 2, share * n
-    below = betaincinv(hits, n - hits + 1, tail) if share > 0 else np.zeros(len(n))
-    above = betaincinv(hits + 1, n - hits, 1 - tail) if share < 1 else np.ones(len(n))
-    decides: np.ndarray = ((low <= below) & (above <= high)) | (above < low) | (below > high)
-    return decides
-
-
-def _first(n: np.ndarray, decides: np.ndarray) -> int:
-    return int(n[np.argmax(decides)]) if decides.any() else MOST_SEEDS + 1

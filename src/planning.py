@@ -10,10 +10,10 @@ from functools import cache
 
 import numpy as np
 
-from icl_lab.src.intervals import LEVEL, MOST_SEEDS, SCALES, Scale, transformed
+from icl_lab.src.intervals import LEVEL, SCALES, Scale, transformed
 
 POWER = 0.9
-FEWEST = 8  # seeds of a verdict that is not provisional
+FEWEST, MOST_SEEDS = 8, 1000  # seeds of a verdict that is not provisional, and the most that are planned
 UPPER = 0.8  # confidence of the limit of the deviation
 NODES = 200  # of the quadrature over the sample's deviation
 
@@ -43,9 +43,9 @@ def n_for_power(
         return counts[int(np.argmax(enough))] if enough.any() else MOST_SEEDS + 1
     transforms = transformed(values, chosen)
     mean, deviation = float(transforms.mean()), _upper_deviation(transforms)
-    is_inside = bool(low <= chosen.inverse(mean) <= high)
-    margin = spacing / 2 if is_inside else -spacing / 2
-    edges = _edges(low, high, margin, chosen)
+    first, last = _edges(low, high, 0.0, chosen)
+    is_inside = first <= mean <= last
+    edges = _edges(low, high, spacing / 2 if is_inside else -spacing / 2, chosen)
     if is_inside != (edges[0] <= mean <= edges[1]):
         return MOST_SEEDS + 1
     return FEWEST + bisect_left(counts, True, key=lambda n: power_of(mean, deviation, n, *edges, level) >= power)

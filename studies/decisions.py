@@ -10,6 +10,7 @@ import numpy as np
 from icl_lab.src import intervals
 from icl_lab.src.intervals import LEVEL, SCALES, clopper_pearson
 from icl_lab.src.statistics import mean_and_interval
+from icl_lab.studies import two_kinds
 from icl_lab.studies.claim import Claim
 from icl_lab.studies.looks import level_of
 from icl_lab.studies.verdict import MAJORITY, NEAR_ONE, SKEWED
@@ -46,8 +47,20 @@ def _of_as_many(claim: Claim, ordered: np.ndarray, level: float) -> np.ndarray:
         mine = scales == scale
         low, high, is_number = _ends(ordered[mine], str(scale), claim, level)
         inside, outside = (claim.low <= low) & (high <= claim.high), (high < claim.low) | (low > claim.high)
-        found[mine] = (inside & is_number).astype(int) - outside
+        decided = (inside & is_number).astype(int) - outside
+        found[mine] = np.where(_have_gap(ordered[mine], str(scale), claim.spacing), 0, decided)
     return found if n > 1 else np.zeros_like(found)
+
+
+def _have_gap(ordered: np.ndarray, scale: str, spacing: float) -> np.ndarray:
+    """Which studies' runs are of two kinds [S]; the floor of the deviation is asked of the few that may be."""
+    found, n = np.zeros(len(ordered), bool), ordered.shape[1]
+    if n >= two_kinds.FEWEST and scale != "median":
+        gaps, _, deviations = two_kinds.largest_gaps(intervals.transformed(ordered, SCALES[scale]))
+        for study in np.flatnonzero(gaps > two_kinds.critical(n) * deviations):
+            gap = two_kinds.gap(ordered[study], scale, spacing)
+            found[study] = gap is not None and gap.found
+    return found
 
 
 def _of_hits(claim: Claim, hits: int, n: int, level: float) -> int:

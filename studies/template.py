@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from icl_lab.lab.environment import extra
-from icl_lab.src.intervals import MOST_SEEDS
+from icl_lab.src.planning import MOST_SEEDS
 from icl_lab.studies.claim import ORIGINS, OURS, UNBOUNDED
 from icl_lab.studies.words import TWO_KINDS
 

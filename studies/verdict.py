@@ -75,7 +75,8 @@ def judge(claim: Claim, measurement: Measurement | None, looks: Sequence[int] = 
     if measurement is None or judgement.interval is None or judgement.says != UNDECIDED or judgement.because:
         return judgement
     values = _counted(claim, measurement)
-    return judgement._replace(n_needed=n_for_power(values, _scale(claim, values), claim.low, claim.high))
+    needed = n_for_power(values, _scale(claim, values), claim.low, claim.high, spacing=claim.spacing)
+    return judgement._replace(n_needed=needed)
 
 
 def verdict_of(claim: Claim, measurement: Measurement | None, looks: Sequence[int] = ()) -> Judgement:

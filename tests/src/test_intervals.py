@@ -34,7 +34,6 @@ def test_complement_is_log_of_what_is_missing_to_1() -> None:
     found, rest = intervals.of(values, "complement"), intervals.of(1 - values, "log")
     np.testing.assert_allclose(found[:3], 1 - np.array([rest.estimate, rest.high, rest.low]), rtol=1e-12)
     assert found.high < intervals.of(np.array([0.9, 1.0]), "complement").high <= 1
-    assert intervals.seeds_for(values, "complement", 0.95, 1.0) > len(values)
 
 
 def test_fisher_is_linear_on_z_and_stays_below_1() -> None:
@@ -77,13 +76,6 @@ def test_of_either_sign_it_is_linear_between_what_is_possible(scale: str, ends: 
     assert inner[:3] == pytest.approx(intervals.of(np.array([0.1, 0.11, 0.12]), "linear")[:3])
 
 
-def test_no_seeds_are_needed_for_what_an_interval_cannot_pass() -> None:
-    """Accuracies near 1 are decided by the distance from .8, not by that from 1."""
-    values = np.array([0.96, 0.99, 1.0])
-    assert intervals.seeds_for(values, "fraction", 0.8, 1.0) == intervals.seeds_for(values, "linear", 0.8, 1e6)
-    assert intervals.seeds_for(values, "rank", 0.8, 1e6) == intervals.seeds_for(values, "linear", 0.8, 1e6)
-
-
 def test_where_a_run_diverged_it_is_the_median_by_order_statistics() -> None:
     """Between the smallest and the largest of 5 lies the median with 1 - 2/32; of 4 that is no 90 %."""
     five = intervals.of(np.array([1.0, 2.0, 3.0, 4.0, math.inf]), "log")
@@ -105,44 +97,3 @@ def test_a_value_alone_has_no_interval() -> None:
 def test_what_the_scale_does_not_have_is_an_error(values: list[float], scale: str) -> None:
     with pytest.raises(ValueError, match=r"not defined|not possible"):
         intervals.of(np.array(values, float), scale)
-
-
-@given(POSITIVE, st.floats(0.001, 1000.0))
-def test_so_many_seeds_would_decide(values: np.ndarray, edge: float) -> None:
-    """With the same mean and spread, n seeds have an interval on one side of the edge, and n - 1 have not."""
-    n = intervals.seeds_for(values, "log", 0.0, edge)
-    if n is None or n > intervals.MOST_SEEDS:
-        return
-    logs, distance = np.log(values), abs(math.log(edge) - np.log(values).mean())
-    halves = [stats.t.ppf(0.95, count - 1) * logs.std(ddof=1) / math.sqrt(count) for count in (n, max(n - 1, 2))]
-    assert halves[0] < distance
-    assert n == 2 or halves[1] >= distance
-
-
-def test_how_many_seeds_is_not_said_where_it_is_not_defined() -> None:
-    assert intervals.seeds_for(np.array([1.0]), "log", 0.0, 2.0) is None
-    assert intervals.seeds_for(np.array([1.0, math.inf]), "log", 0.0, 2.0) is None
-
-
-def test_that_no_number_of_seeds_decides_is_said() -> None:
-    more = intervals.MOST_SEEDS + 1
-    assert intervals.seeds_for(np.array([1.0, 3.0]), "log", 0.0, math.sqrt(3.0)) == more  # on the edge
-    assert intervals.seeds_for(np.array([1.0, 0.0]), "share", 0.5, 1.0) == more
-
-
-@pytest.mark.parametrize(
-    ("hits", "of", "low", "high"), [(3, 4, 0.5, 1.0), (3, 8, 0.5, 1.0), (4, 5, 0.5, 1.0), (1, 2, 0.3, 0.7)]
-)
-def test_so_many_seeds_would_decide_a_share(hits: int, of: int, low: float, high: float) -> None:
-    """Clopper-Pearson's interval lies on one side of both ends, and of fewer seeds of that share it does not."""
-    values = np.array([1.0] * hits + [0.0] * (of - hits))
-    needed = intervals.seeds_for(values, "share", low, high)
-    assert needed is not None
-    assert of < needed <= intervals.MOST_SEEDS
-
-    def decides(times: int) -> bool:
-        found = stats.binomtest(hits * times, of * times).proportion_ci(0.9, "exact")
-        return (low <= found.low and found.high <= high) or found.high < low or found.low > high
-
-    assert decides(-(-needed // of))
-    assert not any(decides(times) for times in range(1, (needed - 1) // of + 1))

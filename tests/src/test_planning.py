@@ -68,7 +68,7 @@ def test_a_share_needs_the_first_n_with_the_power() -> None:
     assert needed is not None
     powers = planning.share_powers(0.75, np.arange(8, needed + 1), 0.5, 1.0)
     assert powers[-1] >= 0.9 > powers[:-1].max()
-    assert planning.n_for_power(values, "share", 0.75, 1.0) == intervals.MOST_SEEDS + 1  # on the edge
+    assert planning.n_for_power(values, "share", 0.75, 1.0) == planning.MOST_SEEDS + 1  # on the edge
     assert planning.n_for_power(np.ones(4), "share", 0.5, 1.0) == 8
 
 
@@ -94,10 +94,12 @@ def test_an_end_at_a_bound_is_none() -> None:
     assert planning.n_for_power(values, "fraction", 0.0, 0.97, spacing=0.01) == planning.n_for_power(
         values, "linear", -50.0, 0.97, spacing=0.01
     )
+    above_1_by_rounding = np.array([1.0, 1.0 + 2e-7, 1.0 + 4e-7])
+    assert planning.n_for_power(above_1_by_rounding, "fraction", 0.85, 1.0) == 8
 
 
 def test_where_no_number_of_seeds_decides_or_nothing_is_known_it_is_said() -> None:
-    more = intervals.MOST_SEEDS + 1
+    more = planning.MOST_SEEDS + 1
     assert planning.n_for_power(VALUES, "linear", float(VALUES.mean()), 3.0) == more
     assert planning.n_for_power(VALUES, "linear", 1.0, 1.05, spacing=0.1) == more
     assert planning.n_for_power(np.array([1.0]), "log", 0.0, 2.0) is None

@@ -6,7 +6,7 @@ from scipy import stats
 
 from icl_lab.src import intervals
 from icl_lab.studies import decisions, error_rates, worst_cases
-from icl_lab.studies.claim import Measurement
+from icl_lab.studies.claim import Claim, Measurement
 from icl_lab.studies.verdict import verdict_of
 from icl_lab.studies.worst_cases import Case, after_looks
 
@@ -19,14 +19,22 @@ def values_of(case: Case, studies: int, n: int) -> np.ndarray:
     return case.draw(np.random.default_rng(1), (studies, n))
 
 
+def one_by_one(claim: Claim, values: np.ndarray, looks: tuple[int, ...]) -> list[int]:
+    """What the numbers of each study say at its first look with a verdict."""
+
+    def at(row: np.ndarray, n: int) -> int:
+        study = Measurement(tuple(row[:n]), tuple(range(n)), 0.0, "", "", "")
+        return AS_NUMBER[verdict_of(claim, study, looks).says]
+
+    return [next((found for n in looks if (found := at(row, n))), 0) for row in values]
+
+
 @pytest.mark.parametrize("case", JUDGED, ids=[f"{case.rule}, {case.distribution}" for case in JUDGED])
 def test_many_studies_at_once_are_judged_as_each_of_them_is(case: Case) -> None:
-    """One look: the verdicts themselves, of each study."""
-    for n in (3, 8):
-        values = values_of(case, 60, n)
-        studies = (Measurement(tuple(row), tuple(range(n)), 0.0, "", "", "") for row in values)
-        one_by_one = [AS_NUMBER[verdict_of(case.claim, study).verdict] for study in studies]
-        assert after_looks(case.claim, values, (n,)).tolist() == one_by_one
+    """At one look and at several, whose intervals are wider."""
+    values = values_of(case, 40, 8)
+    for looks in ((3,), (8,), (3, 8), (3, 5, 8)):
+        assert after_looks(case.claim, values, looks).tolist() == one_by_one(case.claim, values, looks)
 
 
 @pytest.mark.parametrize("rule", ["linear, an upper end", "median, an upper end", "share of runs, at least 0.5"])
@@ -41,9 +49,9 @@ def test_at_other_levels_intervals_are_of_that_level(rule: str) -> None:
 
 
 def test_a_study_stops_at_its_first_verdict() -> None:
-    """Three values well inside, then five far outside; and three that say nothing, then the verdict of eight."""
+    """Three values well inside, then five outside; and three that say nothing, then the verdict of eight."""
     claim = JUDGED[0].claim  # at most 1
-    first = np.array([[0.0, 0.01, -0.01, 50.0, 51.0, 52.0, 49.0, 50.0], [0.9, 1.1, 1.3, 30.0, 31.0, 29.0, 30.0, 32.0]])
+    first = np.array([[0.0, 0.4, -0.4, 4.0, 5.0, 6.0, 5.0, 4.5], [0.9, 1.1, 1.3, 2.0, 3.0, 4.0, 2.5, 3.5]])
     assert after_looks(claim, first, (3, 8)).tolist() == [1, -1]
     assert after_looks(claim, first, (8,)).tolist() == [-1, -1]
 
