@@ -85,7 +85,7 @@ def sentence(statement: Statement, row: Row) -> str:
     opening = OWN_CONTRADICTED if own_contradicted else OPENINGS[row["verdict"]]
     opening += f", {row['reading_says']} at n = {row['n']}" if row["verdict"] in (PROVISIONAL, OTHER_SCALE) else ""
     opening += f", {row['because']}" if row["because"] else ""
-    return f"{opening}: {number} (accepted: {accepted if row['share'] is None else 'all'})."
+    return f"{opening}: {number} (accepted: {'all' if row['share'] is not None and row['cut'] is None else accepted})."
 
 
 def value(row: Row) -> str:
@@ -93,7 +93,8 @@ def value(row: Row) -> str:
     if row["mean"] is None:
         return NOT_MEASURED
     if row["share"] is not None:
-        return f"{row['share'] * row['n']:.0f} of {row['n']} runs (at least {100 * row['share_low']:.0f} %)"
+        where = "in the accepted range in " if row["cut"] is not None else ""
+        return f"{where}{row['share'] * row['n']:.0f} of {row['n']} runs (at least {100 * row['share_low']:.0f} %)"
     if not math.isfinite(row["mean"]):
         return f"infinite (n = {row['n']})"
     return measured(row).replace("]", f"; n = {row['n']}]")

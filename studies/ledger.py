@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from icl_lab.store import outputs
 from icl_lab.store.atomic import csv_bytes
 from icl_lab.store.lock import locked_file
@@ -151,15 +153,28 @@ def earlier_rows(out: Path) -> list[Row]:
 
 
 def _as_read(claim: Claim, line: Mapping[str, Any]) -> Claim:
-    """A claim as it was at an earlier reading: range, runs and control are those of its line."""
+    """A claim as it was at an earlier reading: range, cut, runs and control are those of its line."""
     control: Rival | Untrained | Without = Without(str(line["uncontrolled"]))
     if beside := str(line["control"]):
         is_weak = beside.endswith(UNTRAINED_SUFFIX) or line.get("control_kind") == "weak"
         control = Untrained() if is_weak else Rival(beside, later=line.get("control_chosen") != "before")
     low, high = (float(line[name]) for name in ("low", "high"))
+    no_effect, cut = (_given(line, "no_effect_low", "no_effect_high"), _given(line, "cut"))
     says, runs, scale = (str(line[name]) for name in ("says", "runs", "scale"))
     then = claim._replace(says=says, low=low, high=high, expected=float(line["expected"]), scale=scale, runs=runs)
-    return then._replace(paired="", control=control, cut=None, tier="supporting")
+    return then._replace(
+        paired="",
+        control=control,
+        no_effect=no_effect,
+        cut=cut and cut[0],
+        tier=line.get("tier", "supporting"),
+    )
+
+
+def _given(line: Mapping[str, Any], *names: str) -> Any:
+    """The numbers of a line; None where it has none, or not these columns."""
+    numbers = tuple(float(line.get(name, "nan")) for name in names)
+    return None if np.isnan(numbers).any() else numbers
 
 
 def error_rates_in(out: Path) -> list[Row]:

@@ -52,8 +52,9 @@ class Judgement(NamedTuple):
 
     says: the verdict before the rules on few seeds, scale and control. control: the interval of its values, difference:
     of the paired differences from a rival, on the scale on which means are taken. share: of an `every` claim, and of
-    one with a cut, of the runs in the range. kinds: of the runs on the range's side of the cut. gap: between two kinds
-    of runs. n_all: the seeds, with those that did not learn. because: why it is undecided or uninformative.
+    one with a cut and runs on both sides of it, of the runs in the range. kinds: of the runs on the range's side of the
+    cut. gap: between two kinds of runs. n_all: the seeds, with those that did not learn. because: why it is undecided
+    or uninformative.
     """
 
     verdict: str
@@ -106,8 +107,8 @@ def holds(claim: Claim) -> str:
 
 
 def before_revision(claim: Claim, earlier: Revision, measurement: Measurement | None, looks: Sequence[int] = ()) -> str:
-    """What the numbers say by the range before it was revised; "" for a claim with the range that it always had."""
-    if (earlier.low, earlier.high) == (claim.low, claim.high):
+    """What the numbers say by the range before it was revised; "" without numbers, or another range."""
+    if measurement is None or (earlier.low, earlier.high) == (claim.low, claim.high):
         return ""
     return verdict_of(claim._replace(low=earlier.low, high=earlier.high), measurement, looks).says
 
@@ -123,8 +124,9 @@ def _by_numbers(claim: Claim, values: np.ndarray, of_level: float) -> Judgement:
         share = _share_inside(claim, values, of_level)
         says = _of_every(claim, share)
     elif claim.cut is not None:
-        kinds, share = two_kinds.count(values, claim.cut, claim.low, claim.high, of_level)
-        says = _of_kinds(claim, interval, share, below=int((values < claim.cut).sum()))
+        kinds, inside = two_kinds.count(values, claim.cut, claim.low, claim.high, of_level)
+        share = inside if len(np.unique(values < claim.cut)) > 1 else None
+        says = _of_interval(claim, interval) if share is None else _of_kinds(claim, share)
     else:
         gap = two_kinds.gap(values, scale, claim.spacing)
         says = _of_interval(claim, interval)
@@ -219,8 +221,6 @@ def _of_every(claim: Claim, share: Interval) -> str:
     return holds(claim) if share.low > MAJORITY else UNDECIDED
 
 
-def _of_kinds(claim: Claim, interval: Interval, share: Interval, below: int) -> str:
-    """By the share inside the range; the mean speaks where all runs lie on one side of the cut."""
-    if below in (0, share.n):
-        return _of_interval(claim, interval)
+def _of_kinds(claim: Claim, share: Interval) -> str:
+    """By the share inside the range; no run lies at the mean."""
     return holds(claim) if share.low > MAJORITY else TWO_KINDS

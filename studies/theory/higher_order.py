@@ -46,7 +46,6 @@ def _exact(condition: float, layers: int, spectrum: str = "log_spaced", seeds: t
 
 
 RUNS: dict[str, Runs] = {
-    "exact_isotropic_1": Runs("lsa1", EXACT | {"num_layers": 1}, MANY_SEEDS),
     **{f"exact_100_{layers}": _exact(100.0, layers) for layers in (1, 2, 3)},
     "exact_10_2": _exact(10.0, 2),
     "exact_1000_2": _exact(1000.0, 2),

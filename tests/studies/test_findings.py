@@ -8,11 +8,12 @@ import pytest
 
 from icl_lab.store.atomic import csv_bytes, write_bytes
 from icl_lab.studies import ledger, page
-from icl_lab.studies.claim import OURS, UNBOUNDED, Claim, Measurement
+from icl_lab.studies.claim import OURS, UNBOUNDED, Claim, Measurement, Rival
 from icl_lab.studies.findings import OPENINGS, OWN_CONTRADICTED, Finding, Statement, image, numbered, sentence, written
 from icl_lab.studies.reproduction.findings import without_the_next
 from icl_lab.studies.study import Study, load
-from icl_lab.studies.verdict import judge
+from icl_lab.studies.verdict import holds, judge
+from icl_lab.studies.words import HOLDS, VERDICTS
 from tests.runners.tiny import ROOT
 
 REPORT = ROOT / "report"
@@ -31,27 +32,51 @@ def said(claim: Claim, measurement: Measurement | None, statement: Statement = S
     return sentence(statement, ledger.row(A_STUDY, claim, measurement))
 
 
+TWO = (*[1.0] * 5, *[5.0] * 3)  # runs of two kinds
+
+
 @pytest.mark.parametrize(
     ("values", "control", "expected"),
     [
-        ((1.0, 1.0), (), "They are equal: the ratio is 1 [1, 1; n = 2]."),
-        ((0.9, 1.0, 1.1), (), "Undecided: the ratio is 1.00 [0.83, 1.17; n = 3] (accepted: 0.9 to 1.1)."),
-        ((3.0, 3.0), (), "Not what the paper finds: the ratio is 3 [3, 3; n = 2] (accepted: 0.9 to 1.1)."),
-        ((2.0, 2.0), (), "No effect is found: the ratio is 2 [2, 2; n = 2] (accepted: 0.9 to 1.1)."),
+        ([1.0] * 8, (), "They are equal: the ratio is 1 [1, 1; n = 8]."),
+        ([0.9, 1.0, 1.1], (), "Undecided: the ratio is 1.00 [0.83, 1.17; n = 3] (accepted: 0.9 to 1.1)."),
+        ([3.0] * 8, (), "Not what the paper finds: the ratio is 3 [3, 3; n = 8] (accepted: 0.9 to 1.1)."),
+        ([2.0] * 8, (), "No effect is found: the ratio is 2 [2, 2; n = 8] (accepted: 0.9 to 1.1)."),
         (
-            (1.0, 1.0),
-            (1.0,),
-            "Not counted, for the control lies in the accepted range: the ratio is 1 [1, 1; n = 2] "
-            "(accepted: 0.9 to 1.1).",
+            [1.0] * 2,
+            (),
+            "Provisional, reproduced at n = 2: the ratio is 1 [1, 1; n = 2] (accepted: 0.9 to 1.1).",
         ),
-        ((1.0,), (), "Undecided: the ratio is 1, one run (accepted: 0.9 to 1.1)."),
-        ((1.0, float("nan")), (), "Undecided, it is not computed for a run: the ratio is … (accepted: 0.9 to 1.1)."),
+        (
+            [3.0] * 7,
+            (),
+            "Provisional, contradicted at n = 7: the ratio is 3 [3, 3; n = 7] (accepted: 0.9 to 1.1).",
+        ),
+        (
+            [1.0] * 8,
+            (1.0,),
+            "Uninformative, untrained networks are in the range: the ratio is 1 [1, 1; n = 8] (accepted: 0.9 to 1.1).",
+        ),
+        ([1.0], (), "Undecided: the ratio is 1, one run (accepted: 0.9 to 1.1)."),
+        ([1.0, float("nan")], (), "Undecided, it is not computed for a run: the ratio is … (accepted: 0.9 to 1.1)."),
     ],
 )
-def test_a_sentence_is_what_the_verdict_allows(
-    values: tuple[float, ...], control: tuple[float, ...], expected: str
-) -> None:
+def test_a_sentence_is_what_the_verdict_allows(values: list[float], control: tuple[float, ...], expected: str) -> None:
     assert said(RATIO, measured(*values, control=control)) == expected
+
+
+def test_a_sentence_of_a_rival_of_two_kinds_and_of_another_scale() -> None:
+    reached = said(RATIO._replace(control=Rival("another")), measured(*[1.0] * 8, control=(1.05, 1.06, 1.07)))
+    assert reached.startswith("Uninformative, its rival reaches the range: the ratio is 1 [1, 1; n = 8]")
+    smaller = said(RATIO._replace(smaller="shorter"), measured(*[1.0] * 8))
+    assert smaller.startswith("Not at the paper's scale, reproduced at n = 8: the ratio is 1 [1, 1; n = 8]")
+    assert said(RATIO._replace(cut=3.0), measured(*TWO)) == (
+        "Runs of two kinds: the ratio is in the accepted range in 5 of 8 runs (at least 29 %) (accepted: 0.9 to 1.1)."
+    )
+
+
+def test_there_is_a_beginning_for_every_verdict() -> None:
+    assert {*OPENINGS, *HOLDS} == {*VERDICTS}
 
 
 def test_a_sentence_of_what_was_not_trained_has_no_number() -> None:
@@ -59,8 +84,8 @@ def test_a_sentence_of_what_was_not_trained_has_no_number() -> None:
 
 
 def test_what_a_paper_does_not_say_does_not_contradict_it() -> None:
-    own = said(RATIO._replace(about="ours", paper=OURS), measured(3.0, 3.0))
-    assert own == "Not what we expected: the ratio is 3 [3, 3; n = 2] (accepted: 0.9 to 1.1)."
+    own = said(RATIO._replace(about="ours", paper=OURS), measured(*[3.0] * 8))
+    assert own == "Not what we expected: the ratio is 3 [3, 3; n = 8] (accepted: 0.9 to 1.1)."
 
 
 def test_of_every_run_it_is_said_in_how_many() -> None:
@@ -80,18 +105,18 @@ def test_a_run_that_diverged_leaves_no_number() -> None:
 
 def test_the_same_number_is_put_otherwise_with_its_interval() -> None:
     statement = STATEMENT._replace(number="{value}, twice that {also}")
-    assert said(RATIO, measured(0.99, 1.01), statement).endswith("; n = 2], twice that 2.00 [1.87, 2.13].")
+    assert ", twice that 2.00 [1.87, 2.13] (accepted" in said(RATIO, measured(0.99, 1.01), statement)
 
 
 def test_a_finding_holds_where_all_its_claims_do() -> None:
     finding = Finding("both", "f", (STATEMENT, STATEMENT._replace(claim="d", number="so is this, {value}", meaning="")))
-    good, bad = (ledger.row(A_STUDY, RATIO, measured(value, value)) for value in (1.0, 3.0))
+    good, bad = (ledger.row(A_STUDY, RATIO, measured(*[value] * 8)) for value in (1.0, 3.0))
     assert written(finding, {"c": good, "d": good}, "x").holds
     mixed = written(finding, {"c": good, "d": bad}, "x")
     assert not mixed.holds
     assert mixed.says == (
-        "They are equal: the ratio is 1 [1, 1; n = 2]. "
-        "Not what the paper finds: so is this, 3 [3, 3; n = 2] (accepted: 0.9 to 1.1)."
+        "They are equal: the ratio is 1 [1, 1; n = 8]. "
+        "Not what the paper finds: so is this, 3 [3, 3; n = 8] (accepted: 0.9 to 1.1)."
     )
     assert numbered([mixed, mixed._replace(figures=("y", ""))]) == f"1. {mixed.says}\n\nx\n\n2. {mixed.says}\n\ny"
 
@@ -115,13 +140,18 @@ def made(claim: Claim, verdict: str) -> Measurement | None:
         outside = claim.low / 2 if claim.low > 0 else 2 * claim.high
     if verdict == "undecided":
         return measured(inside, outside)
-    values = (outside if verdict == "contradicted" else inside) * np.linspace(1, 1 + 1e-5, 8)
+    spread = np.linspace(1, 1 + 1e-5, 2 if verdict == "provisional" else 8)
+    if verdict == "provisional" and claim.every:
+        spread = np.linspace(1, 1 + 1e-5, 5)  # fewer say nothing of every run
+    values = (outside if verdict == "contradicted" else inside) * spread
     control = inside if verdict == "uninformative" else outside
     return measured(*map(float, values), control=(control, control))
 
 
 @pytest.mark.parametrize("name", STUDIES)
-@pytest.mark.parametrize("verdict", ["reproduced", "contradicted", "undecided", "uninformative", "not run"])
+@pytest.mark.parametrize(
+    "verdict", ["reproduced", "contradicted", "undecided", "uninformative", "provisional", "not run"]
+)
 def test_a_page_says_of_each_claim_what_a_made_up_ledger_has(verdict: str, name: str, tmp_path: Path) -> None:
     study = load(name)
     claims = {claim.name: claim for claim in study.claims}
@@ -130,8 +160,9 @@ def test_a_page_says_of_each_claim_what_a_made_up_ledger_has(verdict: str, name:
     for claim in (claims[statement.claim] for statement in own):
         measurement = made(claim, verdict)
         found = judge(claim, measurement).verdict
-        # one run outside contradicts what is said of every run
-        assert found == (verdict if not (claim.every and verdict == "undecided") else "contradicted"), claim.name
+        # one run outside contradicts what is said of every run, of too few
+        word = holds(claim) if verdict == "reproduced" else verdict
+        assert found == (word if not (claim.every and verdict == "undecided") else "provisional"), claim.name
         rows.append(ledger.row(study, claim, measurement))
     write_bytes(tmp_path / ledger.TABLE, csv_bytes(rows))
     text = page.render(study, study.profiles[-1], tmp_path).partition("## Five findings")[2].partition("\n## ")[0]
@@ -142,7 +173,7 @@ def test_a_page_says_of_each_claim_what_a_made_up_ledger_has(verdict: str, name:
         assert said in text
         assert bool(re.search(r"; n = \d\]|\d of \d runs", said)) == (verdict != "not run"), said
     opening = {*OPENINGS.values(), OWN_CONTRADICTED}
-    assert any(f"{words}: " in text for words in opening) == (verdict != "reproduced")
+    assert any(re.search(rf"{words}(, [^:]*)?: ", text) for words in opening) == (verdict != "reproduced")
 
 
 @pytest.mark.parametrize("name", STUDIES)

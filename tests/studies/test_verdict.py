@@ -9,12 +9,13 @@ from scipy import stats
 
 from icl_lab.src import intervals
 from icl_lab.studies import error_rates
-from icl_lab.studies.claim import UNBOUNDED, Claim, Measurement, Rival, Without
+from icl_lab.studies.claim import OURS, THEORY, UNBOUNDED, Claim, Measurement, Rival, Without
 from icl_lab.studies.history import Revision
 from icl_lab.studies.study import all_studies
-from icl_lab.studies.verdict import before_revision, judge
+from icl_lab.studies.verdict import Judgement, before_revision, judge
 
 CLAIMS = [(study, claim) for study in all_studies() for claim in study.claims]
+ONE_GROUP = np.linspace(-1, 1, 8)  # of eight seeds, without a gap
 
 
 def claim(low: float, high: float, **rules: Any) -> Claim:
@@ -82,11 +83,161 @@ def test_without_its_control_a_claim_is_not_reproduced() -> None:
     judged = judge(c, measured(1.0, 1.01, 0.99))
     assert (judged.verdict, judged.because) == ("undecided", "its control is not measured")
     assert judged.interval is not None
-    assert verdict(c, 1.0, 1.01, 0.99, control=(3.0,)) == "reproduced"
+    assert verdict(c, 1.0, 1.01, 0.99, control=(3.0, 3.01)) == "reproduced"
+    assert verdict(c, 1.0, 1.01, 0.99, control=(3.0,)) == "uninformative"  # a value alone may be anything
     assert verdict(c, 5.0, 5.01) == "contradicted"
     assert verdict(c, 3.0, 3.01, 3.02) == "no effect"
     assert judge(c, measured(1.0, 1.6)).because == ""
     assert verdict(c._replace(control=Without("none applies")), 1.0, 1.01, 0.99) == "reproduced"
+
+
+def both(judged: Judgement) -> tuple[str, str]:
+    return judged.verdict, judged.says
+
+
+@pytest.mark.parametrize(("level", "says"), [(1.0, "reproduced"), (5.0, "contradicted"), (3.0, "no effect")])
+def test_below_8_seeds_a_verdict_is_provisional(level: float, says: str) -> None:
+    c = claim(0.5, 1.5, no_effect=(2.9, 3.1))
+    values = level + 0.01 * ONE_GROUP
+    assert [both(judge(c, measured(*values[:n]))) for n in (3, 7)] == [("provisional", says)] * 2
+    assert both(judge(c, measured(*values))) == (says, says)
+    learnt = c._replace(among=bool)  # of nine runs two did not learn, which leaves seven
+    assert both(judge(learnt, measured(*values[:7], math.nan, math.nan))) == ("provisional", says)
+
+
+def test_what_is_undecided_is_not_provisional() -> None:
+    assert both(judge(claim(0.5, 1.5), measured(1.0, 1.6))) == ("undecided", "undecided")
+
+
+def test_theory_and_our_own_predictions_come_true_and_papers_are_reproduced() -> None:
+    values = 1 + 0.01 * ONE_GROUP
+    words = {"derived": "reproduced", "text": "reproduced", THEORY: "as predicted"}
+    assert {source: judge(claim(0.5, 1.5)._replace(source=source), measured(*values)).verdict for source in words} == (
+        words
+    )
+    own = claim(0.5, 1.5, about="ours", paper=OURS)
+    assert judge(own, measured(*values)).verdict == "as predicted"
+    assert judge(own, measured(*(4 + values))).verdict == "contradicted"
+
+
+def test_a_rival_voids_by_its_interval_and_untrained_networks_by_their_estimate() -> None:
+    """The interval's lower end by SciPy's t distribution, just inside the range and just outside."""
+    values, others = 1 + 0.01 * ONE_GROUP, 2 + ONE_GROUP
+    end = stats.t.interval(0.9, 7, others.mean(), stats.sem(others))[0]
+    found = measured(*values, control=tuple(others))
+    for high, verdict_with_rival in ((end + 1e-9, "uninformative"), (end - 1e-9, "reproduced")):
+        weak = claim(0.5, high)
+        judged = judge(weak._replace(control=Rival("another")), found)
+        assert both(judged) == (verdict_with_rival, "reproduced")
+        assert judged.because == ("its rival reaches the range" if verdict_with_rival == "uninformative" else "")
+        assert judge(weak, found).verdict == "reproduced"
+    for high, with_untrained in ((2 + 1e-9, "uninformative"), (2 - 1e-9, "reproduced")):
+        assert judge(claim(0.5, high), found).verdict == with_untrained
+
+
+@pytest.mark.parametrize(("sign", "expected"), [(-1, "uninformative"), (1, "undecided")])
+def test_a_rival_that_is_not_clear_of_the_model_seed_by_seed_voids(sign: int, expected: str) -> None:
+    """Outside the range itself; the same values in another order are clear of it. By SciPy's paired t test of logs.
+
+    Of a reproduced claim the two intervals are apart, and the differences then always are.
+    """
+    logs, rivals = -0.02 + 0.3 * ONE_GROUP, 0.2 + 0.25 * sign * ONE_GROUP
+    c = claim(0.5, 1.0, scale="log", control=Rival("another"))
+    judged = judge(c, measured(*np.exp(logs), control=tuple(np.exp(rivals))))
+    assert judged.control is not None
+    assert judged.control.low > 1.0
+    assert judged.difference is not None
+    paired = stats.ttest_rel(logs, rivals).confidence_interval(0.9)
+    assert judged.difference[1:3] == pytest.approx(paired, abs=1e-9)
+    assert (paired.low <= 0 <= paired.high) == (expected == "uninformative")
+    assert both(judged) == (expected, "undecided")
+    assert judged.because == ("it does not differ from its rival" if sign < 0 else "")
+    weak = c._replace(control=Without("none applies"))
+    assert judge(weak, measured(*np.exp(logs), control=tuple(np.exp(rivals)))).difference is None
+
+
+def test_differences_from_a_rival_need_the_same_seeds_and_numbers() -> None:
+    c, values = claim(0.5, 1.0, scale="log", control=Rival("another"), among=bool), np.exp(ONE_GROUP)
+    assert judge(c, measured(*values, control=(2.0, 2.1))).difference is None
+    assert judge(c, measured(*values, control=(*values[1:], math.inf))).difference is None
+    left_out = judge(c, measured(*values[:7], math.nan, control=(*(2 * values[:7]), 9.0))).difference
+    assert left_out is not None
+    assert left_out == pytest.approx((-math.log(2), -math.log(2), -math.log(2), 7))
+
+
+def test_a_contradiction_and_no_effect_count_whatever_the_rival() -> None:
+    c = claim(0.5, 1.5, no_effect=(2.9, 3.1), control=Rival("another"))
+    for level, says in ((5.0, "contradicted"), (3.0, "no effect")):
+        values = level + 0.01 * ONE_GROUP
+        judged = judge(c, measured(*values, control=tuple(1 + 0.1 * values)))
+        assert (both(judged), judged.because) == ((says, says), "")
+
+
+@pytest.mark.parametrize(("level", "says"), [(1.0, "reproduced"), (5.0, "contradicted"), (3.0, "no effect")])
+def test_a_smaller_setting_decides_nothing_of_the_papers_either_way(level: float, says: str) -> None:
+    c = claim(0.5, 1.5, no_effect=(2.9, 3.1), smaller="a tenth of the steps")
+    for n in (3, 8):
+        judged = judge(c, measured(*(level + 0.01 * ONE_GROUP[:n])))
+        assert both(judged) == ("not at the paper's scale", says)
+    assert judge(c, measured(1.0, 1.6)).verdict == "undecided"
+    void = judge(c._replace(control=Rival("another")), measured(*(level + 0.01 * ONE_GROUP), control=(1.0, 1.01)))
+    assert void.verdict == ("uninformative" if says == "reproduced" else "not at the paper's scale")
+
+
+def test_a_gap_between_two_kinds_withholds_the_verdict_of_a_mean_at_which_no_run_lies() -> None:
+    """Four runs near 1 and four near 2, far apart for their deviation; spread evenly the same mean is reproduced."""
+    kinds = np.concatenate([1 + 0.01 * ONE_GROUP[:4], 2 + 0.01 * ONE_GROUP[4:]])
+    judged = judge(claim(0.5, 3.0), measured(*kinds))
+    assert (both(judged), judged.n_needed) == (("undecided", "undecided"), None)
+    assert judged.because.startswith("its runs are of two kinds, apart at 1.5")
+    assert judged.gap is not None
+    assert judged.gap.found
+    assert (judged.gap.below, judged.gap.above) == (4, 4)
+    assert judge(claim(0.5, 3.0), measured(*(1.5 + 0.5 * ONE_GROUP))).verdict == "reproduced"
+
+
+@pytest.mark.parametrize(("inside", "expected"), [(25, "two kinds"), (26, "reproduced")])
+def test_fresh_values_are_counted_by_the_cut(inside: int, expected: str) -> None:
+    """Clopper and Pearson's lower end of the share in the range passes a half between 25 and 26 of 40, by SciPy."""
+    c = claim(0.5, 1.4, cut=1.5)
+    judged = judge(c, measured(*[1.0] * inside, *[2.0] * (40 - inside)))
+    exact = stats.binomtest(inside, 40).proportion_ci(0.9, "exact")
+    assert judged.kinds is not None
+    assert judged.kinds == judged.share
+    assert (judged.kinds.low, judged.kinds.high) == pytest.approx((exact.low, exact.high), abs=1e-12)
+    assert (exact.low > 0.5) == (expected == "reproduced")
+    assert both(judged) == (expected, expected)
+    assert judged.gap is None
+
+
+def test_a_kind_that_reaches_beyond_the_range_is_counted_but_not_as_inside() -> None:
+    judged = judge(claim(0.5, 1.4, cut=1.5), measured(*[1.0] * 20, *[1.45] * 16, *[2.0] * 4))
+    assert judged.kinds is not None
+    assert judged.share is not None
+    assert (judged.kinds.estimate, judged.share.estimate) == (0.9, 0.5)
+    assert judged.verdict == "two kinds"
+
+
+def test_of_fresh_values_on_one_side_of_the_cut_the_mean_speaks() -> None:
+    c = claim(0.5, 1.4, cut=1.5)
+    assert judge(c, measured(*(1 + 0.01 * ONE_GROUP))).verdict == "reproduced"
+    assert judge(c, measured(*(2 + 0.01 * ONE_GROUP))).verdict == "contradicted"
+    assert judge(c, measured(*(1.4 + 0.01 * ONE_GROUP))).verdict == "undecided"
+
+
+def test_looks_widen_the_interval_that_is_judged_by() -> None:
+    """Three looks, at 3, 5 and 8 seeds, leave each a one-sided level of .0212: an interval of 95.8 %, by SciPy."""
+    values = 1 + 0.1 * ONE_GROUP
+    once, thrice = (stats.t.interval(of, 7, 1.0, stats.sem(values)) for of in (0.9, 1 - 2 * 0.0212))
+    judged = judge(claim(0.5, 1.5), measured(*values), (3, 5, 8)).interval
+    assert judged is not None
+    assert judged[1:3] == pytest.approx(thrice, rel=1e-12)
+    between = claim((once[0] + thrice[0]) / 2, (once[1] + thrice[1]) / 2)
+    assert judge(between, measured(*values), (8,)).verdict == "reproduced"
+    assert judge(between, measured(*values), (3, 5, 8)).verdict == "undecided"
+    every = judge(claim(0.0, 2.0, every=True), measured(*values), (3, 5, 8)).share
+    assert every is not None
+    assert every.low == pytest.approx(0.0212 ** (1 / 8), rel=1e-9)  # all of 8: p^8 is the level
 
 
 def test_what_is_said_of_every_run_needs_five_and_is_contradicted_by_one() -> None:
@@ -133,6 +284,7 @@ def test_of_a_revised_range_both_verdicts_stand() -> None:
     c = claim(0.5, 1.5)
     assert before_revision(c, Revision(0.5, 1.5, "", ""), measured(1.0, 1.01)) == ""
     assert before_revision(c, Revision(5.0, 6.0, "abc", "why"), measured(1.0, 1.01)) == "contradicted"
+    assert before_revision(c, Revision(5.0, 6.0, "abc", "why"), None) == ""
 
 
 def test_undecided_says_how_many_seeds_would_decide() -> None:
@@ -155,8 +307,8 @@ def test_a_value_among_those_that_learnt_comes_with_their_share() -> None:
 
 def test_every_effect_has_a_control_or_says_why_not() -> None:
     for _, c in CLAIMS:
-        has_one = bool(c.control_names)
-        assert has_one != bool(c.uncontrolled), c.name
+        assert c.has_control != isinstance(c.control, Without), c.name
+        assert not isinstance(c.control, Without) or c.control.reason, c.name
 
 
 def test_positive_values_with_an_upper_end_have_their_interval_on_the_log_scale() -> None:
