@@ -72,7 +72,7 @@ class Gap(NamedTuple):
 
 
 class Count(NamedTuple):
-    """Fresh values, counted: the share on the cut's side on which the range lies, and the share inside the range."""
+    """Fresh values, counted: the share on the range's side of the cut, or above it, and the share inside the range."""
 
     on_side: Interval
     inside: Interval
@@ -136,10 +136,10 @@ def power(separation: float, n: int, draws: int = DRAWS) -> float:
 def count(values: np.ndarray, cut: float, low: float, high: float, level: float = LEVEL) -> Count:
     """Fresh values counted by a frozen cut, with Clopper-Pearson intervals.
 
-    Of a range that holds the cut both kinds may lie inside: there the first count is the second.
+    Of a range that holds the cut both kinds may lie inside: there the first count is of the values above it.
     """
     inside, n = (low <= values) & (values <= high), len(values)
-    on_side = values > cut if cut <= low else values < cut if high <= cut else inside
+    on_side = values < cut if high <= cut else values > cut
     return Count(clopper_pearson(int(on_side.sum()), n, level), clopper_pearson(int(inside.sum()), n, level))
 
 
