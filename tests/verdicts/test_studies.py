@@ -23,7 +23,7 @@ from tests.verdicts.values import NOT_COMPUTED as MISSING
 from tests.verdicts.values import NOT_FINITE
 
 PASSES = ("reproduced", "no effect")
-INSIDE = (0.98, 0.981, 0.979, 0.98, 0.9805)
+INSIDE = (0.98, 0.981, 0.979, 0.98, 0.9805, 0.9795, 0.9803, 0.9798)
 
 
 def claim(scale: str = "linear", **rules: Any) -> Claim:
