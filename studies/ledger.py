@@ -252,6 +252,11 @@ def read_measurements(path: Path) -> dict[str, Measurement]:
     return {name: measurement for name, (_, measurement) in last.items()}
 
 
+def seeds_read(out: Path) -> dict[tuple[str, int], tuple[int, ...]]:
+    """The seeds of each reading in claims.csv, by claim and number of the reading."""
+    return {key: measurement.seeds for key, (measurement, _) in _read(out / TABLE).items()}
+
+
 def _read(path: Path) -> dict[tuple[str, int], tuple[Measurement, Mapping[str, Any]]]:
     """The measurements in claims.csv with their lines, by claim and reading; a table without readings has the first."""
     if not path.exists():

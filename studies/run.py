@@ -63,11 +63,15 @@ def main(argv: list[str]) -> int:
     if not flags.claims:
         if flags.controls:
             raise cli.UsageError("--controls needs --claims")
-        return _study(load(flags.study), flags)
+        study = load(flags.study)
+        _check(study, of_profile(study.claims, flags.profile), flags)
+        return _study(study, flags)
     known = {claim.name: (study, claim) for study in all_studies() for claim in study.claims}
     chosen = _named(flags.claims, known)
     if any(study.name in OF_LLC for study, _ in chosen):
         check_extra("blackjax")
+    for study in dict.fromkeys(study for study, _ in chosen):
+        _check(study, [claim for owner, claim in chosen if owner is study], flags)
     if flags.controls:
         return _controls(chosen, flags)
     status = 0
@@ -105,6 +109,14 @@ def _named(names: Iterable[str], known: Mapping[str, tuple[Study, Claim]]) -> li
         if name not in known:
             raise cli.UsageError(f"unknown claim {name!r}{did_you_mean(name, known)}")
     return [known[name] for name in dict.fromkeys(names)]
+
+
+def _check(study: Study, claims: Sequence[Claim], flags: argparse.Namespace) -> None:
+    """`ConfigError` if something is wrong with the study's claims, or these have been read on other seeds."""
+    from icl_lab.studies import checks, ledger
+
+    checks.check(study)
+    checks.check_readings(study, claims, ledger.seeds_read(flags.report))
 
 
 def _study(study: Study, flags: argparse.Namespace) -> int:
