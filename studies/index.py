@@ -32,8 +32,8 @@ def write(out: Path) -> None:
 
 def index(out: Path) -> Entry:
     """The index of what lies in a folder."""
-    studies, known = all_studies(), ledger.known(out)
-    rows = [(study, row) for study in studies for row in ledger.rows_of([study], known)]
+    studies = all_studies()
+    rows = [(study, row) for study in studies for row in ledger.rows_in(out, [study])]
     compared = [(study, profile) for study in studies for profile in _compared(study, out)]
     entries: dict[str, list[Entry]] = {
         "pages": _pages(studies, out),

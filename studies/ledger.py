@@ -22,7 +22,7 @@ from icl_lab.studies.history import Revision
 from icl_lab.studies.study import Study, all_studies
 from icl_lab.studies.template import rendered
 from icl_lab.studies.verdict import Judgement, before_revision, judge, level
-from icl_lab.studies.words import HOLDS, VERDICTS, legend
+from icl_lab.studies.words import HOLDS, NOT_RUN, VERDICTS, legend
 from icl_lab.sweeps.table import LOCK_TIMEOUT
 
 WRITER = "report"  # of tables and pages in report/
@@ -44,6 +44,7 @@ def row(study: Study, claim: Claim, measurement: Measurement | None, reading: in
     return {
         "claim": claim.name,
         "reading": reading,
+        "planned": None,
         "tier": claim.tier,
         "fact": claim.fact or claim.name,
         "about": claim.about,
@@ -131,6 +132,24 @@ def rows_of(studies: Sequence[Study], measurements: Mapping[str, Measurement]) -
     return [row(study, claim, measurements.get(claim.name)) for study in studies for claim in study.claims]
 
 
+def rows_in(out: Path, studies: Sequence[Study]) -> list[Row]:
+    """The lines of these studies' claims as pages show them, from the ledger in a folder."""
+    return shown(rows_of(studies, known(out)), earlier_rows(out))
+
+
+def shown(rows: Sequence[Row], earlier: Sequence[Row]) -> list[Row]:
+    """The lines, of a reading that is planned and not measured the one before it; `planned` is then its number."""
+    before: dict[str, Row] = {}
+    for line in sorted(earlier, key=lambda line: int(line["reading"])):
+        before[line["claim"]] = line
+    return [
+        before[line["claim"]] | {"tier": line["tier"], "planned": line["reading"]}
+        if line["verdict"] == NOT_RUN and line["claim"] in before
+        else line
+        for line in rows
+    ]
+
+
 def write(out: Path, measured: Mapping[str, Measurement]) -> None:
     """Writes claims.csv and claims.md: these measurements, and of the other claims those that are there.
 
@@ -139,7 +158,7 @@ def write(out: Path, measured: Mapping[str, Measurement]) -> None:
     with locked_file(out / TABLE, LOCK_TIMEOUT):  # shards of a study write one ledger
         rows, earlier = rows_of(all_studies(), known(out) | dict(measured)), earlier_rows(out)
         outputs.write({out / TABLE: csv_bytes([*rows, *earlier])}, WRITER)
-        outputs.write({out / PAGE: page(rows, earlier, error_rates_in(out)).encode()}, WRITER)
+        outputs.write({out / PAGE: page(shown(rows, earlier), earlier, error_rates_in(out)).encode()}, WRITER)
 
 
 def earlier_rows(out: Path) -> list[Row]:

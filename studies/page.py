@@ -50,7 +50,7 @@ def render(study: Study, profile: str, out: Path) -> str:
     of_findings = {finding.figure for finding in study.findings}
     also = [image(out, image_of(folder, one.name), one.title) for one in drawn if one.name in study.shown - of_findings]
     further = [figure for figure in drawn if figure.name not in study.shown]
-    lines = ledger.counted(ledger.rows_of([study], ledger.known(out)))
+    lines = ledger.counted(ledger.rows_in(out, [study]))
     values = {"findings": numbered(findings(study, lines["rows"], out)), "also": also, "further": further, **lines}
     values |= study.conditions.values(out / folder) if study.conditions else {}
     values |= {"answers": answers(study, out)} if study.questions else {}
@@ -68,7 +68,7 @@ class Answer(NamedTuple):
 
 def answers(study: Study, out: Path) -> list[Answer]:
     """What is measured of a study's questions."""
-    by_name = {row["claim"]: row for row in ledger.rows_of([study], ledger.known(out))} if study.questions else {}
+    by_name = {row["claim"]: row for row in ledger.rows_in(out, [study])} if study.questions else {}
     return [
         Answer(
             question,

@@ -110,6 +110,8 @@ def verdict(row: Mapping[str, Any]) -> str:
         words += f", {row['of_kind']} of {row['n']} [{row['of_kind_low']:.2f}, {row['of_kind_high']:.2f}]"
     if row["because"]:
         words += f", {row['because']}"
+    elif row["planned"] is not None:
+        words += f"; reading {row['planned']} is planned"
     elif row["n_needed"]:
         words += f"; {_seeds(row['n_needed'])} fresh seeds would decide"
     if row["earlier_verdict"]:

@@ -12,7 +12,7 @@ from icl_lab.families.regression.outputs import ALIGNED, GAIN
 from icl_lab.store.readers import read_json
 from icl_lab.studies.contrast import by_name, change_of, results
 from icl_lab.studies.findings import WrittenFinding, image, numbered, value
-from icl_lab.studies.ledger import known, rows_of
+from icl_lab.studies.ledger import rows_in
 from icl_lab.studies.order_noise.agreement import MARGIN_WORDS, VERDICTS, agreement, predicts_a_change
 from icl_lab.studies.order_noise.claims import SHORT
 from icl_lab.studies.order_noise.curves import RUN_FIGURES
@@ -55,7 +55,7 @@ def values(folder: Path) -> dict[str, Any]:
 
     agreed = agreement(table, CONTRASTS, predictions_of(folder))
     leading = [_finding(name, named, table, figure(of)) for name, of in LEADING.items()]
-    lines = {row["claim"]: row for row in rows_of([load("order_noise")], known(folder.parent))}
+    lines = {row["claim"]: row for row in rows_in(folder.parent, [load("order_noise")])}
     steps = _run_figure(folder, "steps_by_position")
     first = leading[0]._replace(
         says=f"{leading[0].says} {_explained(agreed)}".strip(), figures=(*leading[0].figures, steps)

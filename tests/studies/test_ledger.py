@@ -34,6 +34,7 @@ from icl_lab.studies.ledger import (
     read_measurements,
     row,
     rows_of,
+    shown,
 )
 from icl_lab.studies.ledger import page as ledger_page
 from icl_lab.studies.profile import PROFILES, of_profile
@@ -361,3 +362,14 @@ def test_a_claim_that_is_none_is_one_sentence(ran: Ran) -> None:
     done = ran("studies.run", "reproduction", "--claims", "one_layer_los")
     assert (done.status, done.out) == (2, "")
     assert done.err == "error: unknown claim 'one_layer_los', did you mean one_layer_loss?\n"
+
+
+def test_a_planned_reading_shows_the_one_before_until_it_is_measured() -> None:
+    before = row(A_STUDY, claim(0, 1), measured(*[0.5, 0.6] * 4), reading=1)
+    planned = row(A_STUDY, claim(0, 1), None, reading=2)
+    (line,) = shown([planned], [before])
+    assert (line["reading"], line["planned"], line["mean"]) == (1, 2, before["mean"])
+    assert verdict_words(line).endswith("; reading 2 is planned")
+    fresh = row(A_STUDY, claim(0, 1), measured(*[0.7, 0.8] * 4), reading=2)
+    assert shown([fresh], [before]) == [fresh]
+    assert shown([planned], []) == [planned]
