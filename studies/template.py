@@ -110,10 +110,10 @@ def verdict(row: Mapping[str, Any]) -> str:
         words += f", {row['of_kind']} of {row['n']} [{row['of_kind_low']:.2f}, {row['of_kind_high']:.2f}]"
     if row["because"]:
         words += f", {row['because']}"
-    elif row["planned"] is not None:
-        words += f"; reading {row['planned']} is planned"
-    elif row["n_needed"]:
+    elif row["n_needed"] and row["planned"] is None:
         words += f"; {_seeds(row['n_needed'])} fresh seeds would decide"
+    if row["planned"] is not None:
+        words += f"; reading {row['planned']} is planned"
     if row["earlier_verdict"]:
         words += f"; by the first range {row['earlier_verdict']}"
     return words

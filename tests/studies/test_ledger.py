@@ -365,11 +365,11 @@ def test_a_claim_that_is_none_is_one_sentence(ran: Ran) -> None:
 
 
 def test_a_planned_reading_shows_the_one_before_until_it_is_measured() -> None:
-    before = row(A_STUDY, claim(0, 1), measured(*[0.5, 0.6] * 4), reading=1)
+    before = row(A_STUDY, claim(0, 1), measured(0.5, 0.6, 0.55, 0.58, 0.52, 0.61, 0.49, 0.56), reading=1)
     planned = row(A_STUDY, claim(0, 1), None, reading=2)
     (line,) = shown([planned], [before])
     assert (line["reading"], line["planned"], line["mean"]) == (1, 2, before["mean"])
     assert verdict_words(line).endswith("; reading 2 is planned")
-    fresh = row(A_STUDY, claim(0, 1), measured(*[0.7, 0.8] * 4), reading=2)
+    fresh = row(A_STUDY, claim(0, 1), measured(0.7, 0.8, 0.75, 0.78, 0.72, 0.81, 0.69, 0.76), reading=2)
     assert shown([fresh], [before]) == [fresh]
     assert shown([planned], []) == [planned]
