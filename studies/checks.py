@@ -130,7 +130,7 @@ def _committed(study: Study, claim: Claim) -> str:
 def _planned(study: Study, claim: Claim) -> str:
     last, n = history.last_reading(claim.name), len(seeds_of(study, claim))
     of_last = [event for event in history.events(claim.name) if event.reading == last]
-    planned = next((event.n for event in of_last if event.event == "planned"), n)
+    planned = [n, *(event.n for event in of_last if event.event == "planned")][-1]  # it may be raised until it is read
     return "" if planned == n else f"is planned with {planned} seeds in {HISTORY}, and its runs have {n}"
 
 

@@ -88,11 +88,12 @@ def test_a_claim_of_the_house_has_a_committed_range() -> None:
 
 
 def test_a_planned_reading_has_the_seeds_of_its_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Nine seeds are planned for the second reading, and the runs have eight."""
+    """Nine seeds are planned last for the second reading, and the runs have eight."""
     events = [
         history.Event("mine", "2026-11-01", "", "range", 0, 0, 0.9, 1.1, "", ""),
         history.Event("mine", "2026-11-02", "", "look", 1, 5, None, None, "undecided", ""),
-        history.Event("mine", "2026-11-03", "", "planned", 2, 9, None, None, "", "fresh seeds"),
+        history.Event("mine", "2026-11-03", "", "planned", 2, 8, None, None, "", "fresh seeds"),
+        history.Event("mine", "2026-11-03", "", "planned", 2, 9, None, None, "", "n raised before it was read"),
     ]
     monkeypatch.setattr(history, "events", lambda name, path=None: tuple(events))
     with pytest.raises(ConfigError, match=r"claim mine is planned with 9 seeds in studies/history\.csv, .* have 8"):
