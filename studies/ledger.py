@@ -252,15 +252,29 @@ def known(out: Path) -> dict[str, Measurement]:
 
     A claim whose runs have changed counts as not run. `StoreError` for values that its scale does not have.
     """
-    read, of_today = _read(out / TABLE), {}
-    for study in all_studies():
-        for claim in study.claims:
-            measurement, _ = read.get((claim.name, history.last_reading(claim.name)), (None, {}))
-            if measurement is not None and set(measurement.cells) <= study.cell_names(claim):
-                with expecting(out / TABLE, f"a ledger of claims: {claim.name} has values that it cannot have"):
-                    judge(claim, measurement)
-                of_today[claim.name] = measurement
-    return of_today
+    read = _read(out / TABLE)
+    last = {
+        claim.name: _of_today(out, study, claim, read[claim.name, history.last_reading(claim.name)][0])
+        for study in all_studies()
+        for claim in study.claims
+        if (claim.name, history.last_reading(claim.name)) in read
+    }
+    return {name: measurement for name, measurement in last.items() if measurement is not None}
+
+
+def readings(out: Path, study: Study, claim: Claim) -> tuple[dict[int, Measurement], Measurement | None]:
+    """All measurements of a claim in the existing ledger, by reading; and the last, unless it is of other runs."""
+    found = {reading: one for (name, reading), (one, _) in _read(out / TABLE).items() if name == claim.name}
+    last = found.get(history.last_reading(claim.name))
+    return found, last and _of_today(out, study, claim, last)
+
+
+def _of_today(out: Path, study: Study, claim: Claim, measurement: Measurement) -> Measurement | None:
+    if not set(measurement.cells) <= study.cell_names(claim):
+        return None
+    with expecting(out / TABLE, f"a ledger of claims: {claim.name} has values that it cannot have"):
+        judge(claim, measurement)
+    return measurement
 
 
 def read_measurements(path: Path) -> dict[str, Measurement]:

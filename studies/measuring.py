@@ -11,7 +11,7 @@ from typing import Any
 from icl_lab.store import rundir
 from icl_lab.store.provenance import git_commit
 from icl_lab.store.rundir import now
-from icl_lab.studies.claim import SAMPLED_SEEDS, Claim, Measurement, Rival
+from icl_lab.studies.claim import Claim, Measurement, Rival
 from icl_lab.studies.runs import Runs, each
 from icl_lab.studies.study import Study
 
@@ -28,10 +28,10 @@ def measure(study: Study, claim: Claim, runs_dir: Path, device: str, controls: b
     began, commit, date = time.perf_counter(), git_commit() or "unknown", str(now())[:10]
     control = of_control(claim)
     if not claim.runs:
-        of_seeds = [tuple(float(one.measure(seed)) for seed in SAMPLED_SEEDS) for one in (claim, control)]
+        of_seeds = [tuple(float(one.measure(seed)) for seed in study.sampled_seeds) for one in (claim, control)]
         beside = of_seeds[1] if control is not claim else ()
         return Measurement(
-            of_seeds[0], SAMPLED_SEEDS, _minutes_since(began), device, date, commit, control_values=beside
+            of_seeds[0], study.sampled_seeds, _minutes_since(began), device, date, commit, control_values=beside
         )
     ended = _runs(study, claim, runs_dir, controls)
     if None in ended:

@@ -2,8 +2,10 @@
 
 python -m studies.run reproduction --profile quick
 python -m studies.run my/conjecture.py
+python -m studies.run reproduction --claims one_layer_loss --seeds 21,22,23
 
-A file, or a folder, is a plugin that states a conjecture (docs/conjecture.md).
+The last one replicates a claim with seeds of one's own (`studies.replication`). A file, or a folder, is a plugin that
+states a conjecture (docs/conjecture.md).
 
 If it is killed, the same command resumes it. Claims whose runs have finished are measured first, the others after their
 training; each is written once it is measured, and claims that are not measured again keep their values.
@@ -21,6 +23,7 @@ from icl_lab.lab.environment import check_devices, check_extra
 from icl_lab.src.words import did_you_mean
 from icl_lab.store import rundir
 from icl_lab.store.outputs import out_folder
+from icl_lab.studies import replication
 from icl_lab.studies.profile import PROFILES, of_profile
 from icl_lab.studies.study import RUNS_DIRS, all_studies, load
 from icl_lab.sweeps.collect import check_out
@@ -45,6 +48,7 @@ def parser() -> cli.Parser:
     built.add_argument("--profile", choices=PROFILES, default="quick", help="how much of it")
     cli.add_list(built, "--claims", str, (), "these claims alone, of whichever study and profile")
     built.add_argument("--controls", action="store_true", help="with --claims: measure their controls alone, again")
+    replication.add_flags(built)
     text = f"folder of the results; default: {REPORT}, of a conjecture {CONJECTURES}"
     built.add_argument("--report", type=out_folder, help=text)
     add_execution_flags(built, None, None)
@@ -55,7 +59,9 @@ def parser() -> cli.Parser:
 
 def main(argv: list[str]) -> int:
     """The command line; the exit status."""
-    flags = parser().parse(argv)
+    built = parser()
+    flags = built.parse(argv)
+    replication.check_flags(flags, built.get_default("profile"))
     if flags.study not in RUNS_DIRS:
         return _conjecture(Path(flags.study), flags)
     flags.report = flags.report or out_folder(REPORT)
@@ -70,6 +76,8 @@ def main(argv: list[str]) -> int:
     chosen = _named(flags.claims, known)
     if any(study.name in OF_LLC for study, _ in chosen):
         check_extra("blackjax")
+    if flags.seeds:
+        return replication.replicate(replication.asked(chosen, flags), flags, _execution)
     for study in dict.fromkeys(study for study, _ in chosen):
         _check(study, [claim for owner, claim in chosen if owner is study], flags)
     if flags.controls:

@@ -53,6 +53,16 @@ class Runs:
         """The same runs shifted by one seed, which pairs each run with one of another seed."""
         return replace(self, seeds=(*self.seeds[1:], self.seeds[0]))
 
+    def with_seeds(self, seeds: Sequence[int]) -> Runs:
+        """The same runs of other seeds, shifted as these are."""
+        shift = self.shift % len(seeds)
+        return replace(self, seeds=(*seeds[shift:], *seeds[:shift]))
+
+    @property
+    def shift(self) -> int:
+        """By how many seeds the runs are shifted against those that they are paired with."""
+        return sorted(self.seeds).index(self.seeds[0])
+
     @property
     def grid(self) -> Grid:
         """What the sweeps train."""

@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from icl_lab.studies.claim import UNTRAINED_SUFFIX, Claim
+from icl_lab.studies.claim import SAMPLED_SEEDS, UNTRAINED_SUFFIX, Claim
 from icl_lab.studies.profile import PROFILES, of_profile
 from icl_lab.sweeps.plan import PlannedRun, plan, runs_of
 from icl_lab.sweeps.status import run_status
@@ -58,6 +58,7 @@ class Study:
     the name of runs, what is done in the directory of each that has ended, before claims and figures read it there.
     questions: each has a page of its own, below the study's. also_shown: figures on its page that no finding names.
     file: of a conjecture, the plugin that states it. again: how another process makes the study; None: by its name.
+    sampled_seeds: of the claims that need no training.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Study:
     also_shown: Sequence[str] = ()
     file: Path | None = None
     again: Callable[[], Study] | None = None
+    sampled_seeds: tuple[int, ...] = SAMPLED_SEEDS
 
     def command(self, profile: str) -> str:
         """The command that carries out a profile of it."""

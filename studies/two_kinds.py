@@ -138,9 +138,20 @@ def count(values: np.ndarray, cut: float, low: float, high: float, level: float 
 
     Of a range that holds the cut both kinds may lie inside: there the first count is of the values above it.
     """
-    inside, n = (low <= values) & (values <= high), len(values)
-    on_side = values < cut if high <= cut else values > cut
-    return Count(clopper_pearson(int(on_side.sum()), n, level), clopper_pearson(int(inside.sum()), n, level))
+    on_side, inside = (int(those.sum()) for those in (on_range_side(values, cut, low, high), within(values, low, high)))
+    return Count(clopper_pearson(on_side, len(values), level), clopper_pearson(inside, len(values), level))
+
+
+def within(values: np.ndarray, low: float, high: float) -> np.ndarray:
+    """Which values [n] lie inside a range; infinite ones do not."""
+    inside: np.ndarray = np.isfinite(values) & (low <= values) & (values <= high)
+    return inside
+
+
+def on_range_side(values: np.ndarray, cut: float, low: float, high: float) -> np.ndarray:
+    """Which values [n] are of the kind on whose side of the cut the range lies; of a range that holds it, above it."""
+    side: np.ndarray = values < cut if high <= cut else values > cut
+    return side
 
 
 def _floored(values: np.ndarray, scale: str) -> np.ndarray:

@@ -75,8 +75,8 @@ def judge(claim: Claim, measurement: Measurement | None, looks: Sequence[int] = 
     judgement = verdict_of(claim, measurement, looks)
     if measurement is None or judgement.interval is None or judgement.says != UNDECIDED or judgement.because:
         return judgement
-    values = _counted(claim, measurement)
-    needed = n_for_power(values, _scale(claim, values), claim.low, claim.high, spacing=claim.spacing)
+    values = counted(claim, measurement)
+    needed = n_for_power(values, scale_of(claim, values), claim.low, claim.high, spacing=claim.spacing)
     return judgement._replace(n_needed=needed)
 
 
@@ -84,7 +84,7 @@ def verdict_of(claim: Claim, measurement: Measurement | None, looks: Sequence[in
     """The judgement without the seeds that would decide. looks: the numbers of seeds at which it was read."""
     if measurement is None:
         return Judgement(NOT_RUN, NOT_RUN)
-    learnt, n_all = _counted(claim, measurement), len(measurement.values)
+    learnt, n_all = counted(claim, measurement), len(measurement.values)
     if not len(learnt) or np.isnan(learnt).any():
         return Judgement(UNDECIDED, UNDECIDED, n_all=n_all, because=NOT_COMPUTED if len(learnt) else NOBODY)
     judgement = _by_numbers(claim, learnt, level(looks))._replace(n_all=n_all)
@@ -115,7 +115,7 @@ def before_revision(claim: Claim, earlier: Revision, measurement: Measurement | 
 
 def _by_numbers(claim: Claim, values: np.ndarray, of_level: float) -> Judgement:
     """What the values alone say: of all runs, of each, or of two kinds."""
-    scale = _scale(claim, values)
+    scale = scale_of(claim, values)
     widened = intervals.widened(intervals.of(values, scale, of_level), claim.spacing / 2, scale)
     interval = intervals.clipped(widened, intervals.SCALES[claim.scale])
     share = kinds = gap = None
@@ -159,7 +159,7 @@ def _beside_control(claim: Claim, measurement: Measurement, judgement: Judgement
     return judgement
 
 
-def _counted(claim: Claim, measurement: Measurement) -> np.ndarray:
+def counted(claim: Claim, measurement: Measurement) -> np.ndarray:
     """The values that a verdict is based on: for a claim on runs that learnt, theirs; None is a value, nan is none."""
     values: np.ndarray = np.array(measurement.values, float)[~_left_out(claim, measurement)]
     return values
@@ -171,7 +171,7 @@ def _left_out(claim: Claim, measurement: Measurement) -> np.ndarray:
     return np.array(missing, bool)
 
 
-def _scale(claim: Claim, values: np.ndarray) -> str:
+def scale_of(claim: Claim, values: np.ndarray) -> str:
     """The scale of the interval: a logarithmic one where skewed values would pass an end too often."""
     if claim.high < SKEWED.get(claim.scale, -np.inf) and (values > 0).all():
         return "log"
@@ -192,14 +192,14 @@ def _difference(claim: Claim, measurement: Measurement) -> Interval | None:
         return None
     kept = ~_left_out(claim, measurement)
     values, rivals = (np.array(one, float)[kept] for one in (measurement.values, measurement.control_values))
-    scale = intervals.SCALES[_scale(claim, values)]
+    scale = intervals.SCALES[scale_of(claim, values)]
     with np.errstate(divide="ignore", invalid="ignore"):
         differences = intervals.transformed(values, scale) - intervals.transformed(rivals, scale)
     return intervals.of(differences, "linear") if np.isfinite(differences).all() else None
 
 
 def _share_inside(claim: Claim, values: np.ndarray, of_level: float) -> Interval:
-    inside = np.isfinite(values) & (claim.low <= values) & (values <= claim.high)
+    inside = two_kinds.within(values, claim.low, claim.high)
     return intervals.clopper_pearson(int(inside.sum()), len(values), of_level)
 
 

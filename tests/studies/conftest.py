@@ -1,6 +1,6 @@
 """Commands in this process, and the shared runs."""
 
-from tests.doors import ran
+from tests.doors import ran, refused
 from tests.runners.tiny import lsa1_run, sine_run, twolayer_run, workshop
 
-__all__ = ["lsa1_run", "ran", "sine_run", "twolayer_run", "workshop"]
+__all__ = ["lsa1_run", "ran", "refused", "sine_run", "twolayer_run", "workshop"]
