@@ -76,7 +76,9 @@ def draw_effects(source: Path, out: Path) -> list[Path]:
             raise StoreError(f"{source} has a question without a name: {question!r}")
         figure = draw_question(str(question), rows)
         files |= {out / f"{name}.{suffix}": style.rendered(figure, suffix) for suffix in ("png", "pdf")}
-        files[out / f"{name}.csv"] = csv_bytes(rows[[*TEXT, "unit", *NUMBERS, "n_all"]].to_dict("records"))
+        files[out / f"{name}.csv"] = csv_bytes(
+            rows[[*TEXT, "reading_says", "unit", *NUMBERS, "n_all"]].to_dict("records")
+        )
     return outputs.write(files, "plots.effects")
 
 
@@ -87,6 +89,8 @@ def read_contrasts(source: Path) -> pd.DataFrame:
         table["unit"] = "loss"
     if not table["unit"].isin(list(UNITS)).all():
         raise StoreError(f"{source} has a unit that is none of {', '.join(UNITS)}")
+    if "reading_says" not in table:
+        table["reading_says"] = table["verdict"]
     if "n_all" not in table:
         table["n_all"] = table["n"]
     if table["n_all"].dtype.kind not in "iuf":

@@ -46,8 +46,9 @@ def _draw(table: pd.DataFrame, path: Path) -> Path:
         model: axes[0, 0].plot([], [], marker, color=colour, markersize=3, linestyle="")[0]
         for model, (colour, marker) in looks.items()
     }
-    counts = table["verdict"].value_counts()
-    words = ", ".join(f"{counts[name]} {name}" for name in counts.index)
+    says = table["reading_says" if "reading_says" in table else "verdict"].value_counts()
+    words = ", ".join(f"{says[name]} {name}" for name in says.index)
+    words += " (provisional)" * bool((table["verdict"] == "provisional").any())
     text = f"{len(table)} contrasts of losses, mean and 90 % interval over seeds; on the line: as predicted; {words}"
     style.finish(figure, handles, text)
     return style.save(figure, path)

@@ -15,13 +15,14 @@ import numpy as np
 from icl_lab.lab.configs.columns import has_trained
 from icl_lab.src import intervals, statistics
 from icl_lab.store.readers import StoreError
+from icl_lab.studies.words import CONTRADICTED, HIGHER, LOWER, NO_EFFECT, UNDECIDED, of_few_seeds
 
 if TYPE_CHECKING:
     import pandas as pd
 
-NOT_COMPUTED = "not computed"  # a verdict
 # unit -> the scales of differences and of relative changes: a positive value can fall by at most all of itself
 SCALES = {"loss": ("linear", "change"), "step": ("linear", "linear"), "auroc": ("difference", "linear")}
+DECIDING = {"exact": "largest_change", "equivalence": "p_equivalence", "difference": "p_holm"}  # by kind
 EXACT = 1e-5  # relative: what summing the same float32 numbers in another order can change
 
 
@@ -144,7 +145,7 @@ def change_by_seed(learnt: Cells, contrast: Contrast) -> dict[int, float]:
 def results(
     table: pd.DataFrame, contrasts: Sequence[Contrast], trained: pd.Series | None = None
 ) -> list[dict[str, Any]]:
-    """A row for each contrast: means, change with intervals, p (raw and Holm's over the question), verdict.
+    """A row for each contrast: means, change with intervals, p (raw and Holm's over the question), `judged`.
 
     A contrast that fewer than two seeds have has no interval, and no row.
     They are of the seeds that have trained in all of the contrast's conditions: a model that has not begun to learn
@@ -164,7 +165,7 @@ def results(
         for row, adjusted in zip(family, statistics.holm(np.array([row["p"] for row in family])), strict=True):
             row["p_holm"] = float(adjusted)
     for row in rows:
-        row["verdict"] = verdict(row)
+        row |= judged(row)
     return rows
 
 
@@ -236,17 +237,23 @@ def _equivalence(treated: np.ndarray, control: np.ndarray, unit: str) -> statist
     return statistics.equivalence(treated, control)
 
 
-def verdict(row: dict[str, Any]) -> str:
-    """What a contrast shows, in the words of its kind; "not computed" where a number that would decide is missing."""
-    deciding = {"exact": "largest_change", "equivalence": "p_equivalence", "difference": "p_holm"}.get(row["kind"])
-    if deciding and (row[deciding] is None or not np.isfinite(row[deciding])):
-        return NOT_COMPUTED
+def judged(row: Mapping[str, Any]) -> dict[str, str]:
+    """A contrast's verdict, what its numbers say, and the number that would decide, if it is missing."""
+    deciding = DECIDING[row["kind"]]
+    if row[deciding] is None or not np.isfinite(row[deciding]):
+        return {"verdict": UNDECIDED, "reading_says": UNDECIDED, "because": f"{deciding} is not computed"}
+    says = _by_numbers(row)
+    return {"verdict": of_few_seeds(says, row["n"]), "reading_says": says, "because": ""}
+
+
+def _by_numbers(row: Mapping[str, Any]) -> str:
+    """Exactly no change or not; a change within the margin, wholly outside, or neither; higher, lower, or neither."""
     if row["kind"] == "exact":
-        return "exactly zero" if row["largest_change"] <= EXACT else "not zero"
-    if row["kind"] == "equivalence":
-        return "equivalent" if row["p_equivalence"] < statistics.ALPHA else "not shown equivalent"
-    if row["kind"] != "difference":
-        raise ValueError(f"a contrast of the kind {row['kind']!r} has no verdict")
-    if not row["p_holm"] < statistics.ALPHA:
-        return "no difference shown"
-    return "higher" if row["difference"] > 0 else "lower"
+        return NO_EFFECT if row["largest_change"] <= EXACT else CONTRADICTED
+    if row["kind"] == "difference":
+        direction = HIGHER if row["difference"] > 0 else LOWER
+        return direction if row["p_holm"] < statistics.ALPHA else UNDECIDED
+    if row["p_equivalence"] < statistics.ALPHA:
+        return NO_EFFECT
+    low, high = row["equivalence_low"], row["equivalence_high"]
+    return CONTRADICTED if low > statistics.MARGIN or high < -statistics.MARGIN else UNDECIDED

@@ -20,7 +20,8 @@ from icl_lab.studies.drawing import as_drawn
 from icl_lab.studies.study import Study, all_studies
 
 SCHEMA_VERSION = 3
-OF_A_CONTRAST = ("question", "kind", "unit", "n", "largest_change", "p", "p_holm", "p_equivalence", "verdict")
+JUDGED = ("verdict", "reading_says", "because")
+OF_A_CONTRAST = ("question", "kind", "unit", "n", "largest_change", "p", "p_holm", "p_equivalence", *JUDGED)
 
 Entry = dict[str, Any]
 
@@ -51,7 +52,7 @@ def index(out: Path) -> Entry:
 
 def _claim(study: Study, row: ledger.Row) -> Entry:
     plain = ("reading", "tier", "fact", "about", "paper", "figure", "says", "expected", "source", "range", "scale")
-    verdicts = ("verdict", "reading_says", "because", "profile", "n_needed", "control_kind")
+    verdicts = (*JUDGED, "profile", "n_needed", "control_kind")
     numbers = ("mean", "mean_low", "mean_high", "level", "control_mean", "control_low", "control_high")
     return {
         "id": row["claim"],

@@ -22,7 +22,7 @@ from icl_lab.studies.history import Revision
 from icl_lab.studies.study import Study, all_studies
 from icl_lab.studies.template import rendered
 from icl_lab.studies.verdict import Judgement, before_revision, judge, level
-from icl_lab.studies.words import HOLDS, NOT_RUN, VERDICTS, legend
+from icl_lab.studies.words import HOLDS, NOT_RUN, VERDICTS, legend, words_of
 from icl_lab.sweeps.table import LOCK_TIMEOUT
 
 WRITER = "report"  # of tables and pages in report/
@@ -212,7 +212,7 @@ def page(rows: Sequence[Row], earlier: Sequence[Row] = (), error_rates: Sequence
     papers = list(dict.fromkeys(row["paper"] for row in rows if row["paper"] != OURS))
     lists = {about: counted([row for row in rows if row["about"] == about]) for about in LISTS}
     values = {"lists": lists, "headings": LISTS, "groups": groups(rows), "error_rates": error_rates}
-    values |= {"earlier": earlier, "legend": legend(row["verdict"] for row in rows)}
+    values |= {"earlier": earlier, "legend": legend(words_of(rows))}
     values |= {"main": [row for row in rows if row["tier"] == "main"], "facts": facts(rows)}
     values |= {"withdrawn": history.withdrawn(), "sources": sources(rows)}
     return rendered(TEMPLATE, papers=papers, **values)

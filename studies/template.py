@@ -11,7 +11,7 @@ from typing import Any
 from icl_lab.lab.environment import extra
 from icl_lab.src.planning import MOST_SEEDS
 from icl_lab.studies.claim import ORIGINS, OURS, UNBOUNDED
-from icl_lab.studies.words import TWO_KINDS
+from icl_lab.studies.words import TWO_KINDS, legend, words_of
 
 LARGEST = 1e5  # what is larger has diverged, and its digits say nothing
 MOST_DECIMALS = 6
@@ -35,6 +35,7 @@ def rendered(template: Path, **values: Any) -> str:
         "number": number,
         "worst": worst,
         "origin": ORIGINS.__getitem__,
+        "legend": lambda rows: legend(words_of(rows)),
     }
     text: str = environment.get_template(template.name).render(**values)
     return text

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 REPRODUCED, AS_PREDICTED, CONTRADICTED, NO_EFFECT = "reproduced", "as predicted", "contradicted", "no effect"
+HIGHER, LOWER = "higher", "lower"  # a contrast's difference has a direction
 TWO_KINDS, UNDECIDED, UNINFORMATIVE = "two kinds", "undecided", "uninformative"
 PROVISIONAL, OTHER_SCALE, NOT_RUN = "provisional", "not at the paper's scale", "not run"
 
@@ -14,6 +16,8 @@ MEANINGS = {
     AS_PREDICTED: "the interval lies inside the range that theory gives, or that we expected ourselves",
     CONTRADICTED: "the interval lies wholly outside the range",
     NO_EFFECT: "the interval lies inside the values that were committed as no effect",
+    HIGHER: "a contrast's treated are above its control: a paired t test at 5 % after Holm's correction",
+    LOWER: "a contrast's treated are below its control, by the same test",
     TWO_KINDS: "runs fall into two groups, which are counted, for no run lies at their mean",
     UNDECIDED: "none of these, or a number that is needed cannot be computed",
     UNINFORMATIVE: "the rival's interval reaches the range, or its difference from the model is not clear of 0; or "
@@ -24,7 +28,7 @@ MEANINGS = {
 }
 VERDICTS = tuple(MEANINGS)
 HOLDS = (REPRODUCED, AS_PREDICTED)  # the claim is true as far as the numbers say
-DECIDED = (*HOLDS, CONTRADICTED, NO_EFFECT, TWO_KINDS)  # what too few seeds make provisional
+DECIDED = (*HOLDS, CONTRADICTED, NO_EFFECT, HIGHER, LOWER, TWO_KINDS)  # what too few seeds make provisional
 
 MAIN_SEEDS = 8  # below which a verdict is provisional: at n = 3 a quarter of studies see one of two kinds alone
 
@@ -32,6 +36,11 @@ MAIN_SEEDS = 8  # below which a verdict is provisional: at n = 3 a quarter of st
 def of_few_seeds(verdict: str, n: int) -> str:
     """A verdict that numbers of n seeds give, provisional below 8."""
     return PROVISIONAL if verdict in DECIDED and n < MAIN_SEEDS else verdict
+
+
+def words_of(rows: Iterable[Mapping[str, Any]]) -> set[str]:
+    """The words in a table's columns of verdicts, and of what the numbers say."""
+    return {str(row[column]) for row in rows for column in ("verdict", "reading_says")}
 
 
 def legend(verdicts: Iterable[str]) -> dict[str, str]:

@@ -23,6 +23,7 @@ from icl_lab.scripts.reference_page import files
 from icl_lab.store import layout
 from icl_lab.store.rundir import read_meta
 from icl_lab.studies.reproduction.findings import without_the_next
+from icl_lab.studies.words import VERDICTS
 from tests.doors import Ran, ran
 from tests.runners.tiny import twolayer_run, workshop
 
@@ -370,7 +371,7 @@ def test_the_readme_counts_the_claims_as_the_ledger_does(root: Path) -> None:
         assert told, words
         own = [row["verdict"] for row in rows if row["about"] == about]
         assert int(told[1]) == len(own)
-        found = re.findall(r"(\d+) (?:are )?(reproduced|contradicted|undecided|no effect|not counted|not run)", told[2])
+        found = re.findall(rf"(\d+) (?:are )?({'|'.join(VERDICTS)}|not counted)", told[2])
         counts = {verdict: int(count) for count, verdict in found}
         assert counts == {verdict: own.count(verdict) for verdict in set(own)}
 

@@ -13,6 +13,7 @@ from icl_lab.src import intervals
 from icl_lab.src.statistics import MARGIN
 from icl_lab.store.readers import read_csv
 from icl_lab.studies.contrast import Cells, Contrast, change_by_seed
+from icl_lab.studies.words import AS_PREDICTED, CONTRADICTED, NO_EFFECT, UNDECIDED, of_few_seeds
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 AGREEMENT = "agreement.csv"
 SHARE, LEAST = 0.25, 0.005  # tolerance: a quarter of the prediction, but at least this
 MARGIN_WORDS = "a quarter of the prediction (at least .5 %, 1 % where gradient descent is compared with)"
-VERDICTS = ("as predicted", "no change, as predicted", "undecided", "not as predicted")
+VERDICTS = (AS_PREDICTED, NO_EFFECT, UNDECIDED, CONTRADICTED)
 
 
 def agreement(table: pd.DataFrame, contrasts: Sequence[Contrast], predictions: Path) -> list[dict[str, Any]]:
@@ -51,24 +52,28 @@ def _is_of_one_model(contrast: Contrast) -> bool:
 
 
 def _row(predicted: float, changes: np.ndarray, least: float) -> dict[str, Any]:
-    """The measured change with its 90 % interval, and what the interval of measured less predicted says.
-
-    as predicted: it lies within the margin, two one-sided tests at 5 %; "no change, as predicted" where the predicted
-    change lies within the margin too, so that none at all would pass; not as predicted: outside; else undecided, as
-    where a number is missing.
-    """
+    """The measured change with its 90 % interval, the margin around the prediction, and the verdict."""
     if not np.isfinite([predicted, *changes]).all():
-        missing = dict.fromkeys(("change", "change_low", "change_high", "margin"), float("nan"))
-        return {"n": len(changes), "predicted": predicted, **missing, "verdict": "undecided"}
-    change, off = intervals.of(changes, "change"), intervals.of(changes - predicted, "linear")
-    margin = max(least, SHARE * abs(predicted))
-    verdict = "undecided"
+        row: dict[str, Any] = dict.fromkeys(("change", "change_low", "change_high", "margin"), float("nan"))
+        says = UNDECIDED
+    else:
+        change, margin = intervals.of(changes, "change"), max(least, SHARE * abs(predicted))
+        row = {"change": change.estimate, "change_low": change.low, "change_high": change.high, "margin": margin}
+        says = _says(predicted, changes, margin)
+    n = len(changes)
+    return {"n": n, "predicted": predicted, **row, "verdict": of_few_seeds(says, n), "reading_says": says}
+
+
+def _says(predicted: float, changes: np.ndarray, margin: float) -> str:
+    """What the 90 % interval of measured less predicted says: two one-sided tests at 5 %.
+
+    as predicted: it lies within the margin; no effect: so it does, and the predicted change too, so that none at all
+    would pass; contradicted: it lies outside; else undecided.
+    """
+    off = intervals.of(changes - predicted, "linear")
     if -margin <= off.low and off.high <= margin:
-        verdict = "as predicted" if predicts_a_change({"predicted": predicted, "margin": margin}) else VERDICTS[1]
-    elif off.low > margin or off.high < -margin:
-        verdict = "not as predicted"
-    interval = {"change": change.estimate, "change_low": change.low, "change_high": change.high}
-    return {"n": change.n, "predicted": predicted, **interval, "margin": margin, "verdict": verdict}
+        return AS_PREDICTED if predicts_a_change({"predicted": predicted, "margin": margin}) else NO_EFFECT
+    return CONTRADICTED if off.low > margin or off.high < -margin else UNDECIDED
 
 
 def predicts_a_change(row: Mapping[str, Any]) -> bool:

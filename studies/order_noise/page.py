@@ -26,6 +26,7 @@ from icl_lab.studies.order_noise.predictions import FOLDER
 from icl_lab.studies.order_noise.runs import MODELS, NOISE, RATES
 from icl_lab.studies.order_noise.table import PROVENANCE, number_planned, predictions_of, read_cells
 from icl_lab.studies.study import load
+from icl_lab.studies.words import AS_PREDICTED, CONTRADICTED, MAIN_SEEDS, NO_EFFECT, UNDECIDED, legend, words_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,6 +39,7 @@ LEADING = {
     "shorter_steps": "effects_the_step_a_model_takes",
     "no_detection": "attention_separation",
 }
+VERDICT = f"verdict (below {MAIN_SEEDS} seeds provisional)"  # of columns with what the numbers say
 UNSUPPORTED = ("unsupported_curriculum", "unsupported_attention")  # they have a place of their own
 
 
@@ -64,6 +66,8 @@ def values(folder: Path) -> dict[str, Any]:
         "findings": numbered([first, *leading[1:]]),
         "other_findings": [name for name in FINDINGS if name not in (*LEADING, *UNSUPPORTED)],
         "number_of_contrasts": len(rows),
+        "provisional": _provisional(rows),
+        "legend": legend(words_of([*rows, *agreed])),
         "predictions": predictions_of(folder).parent.name,
         "finding": finding,
         "figure": figure,
@@ -87,6 +91,17 @@ def values(folder: Path) -> dict[str, Any]:
     }
 
 
+def _provisional(rows: Sequence[Mapping[str, Any]]) -> str:
+    """That contrasts have too few seeds for verdicts that are more than provisional; "" where one has enough."""
+    most = max((row["n"] for row in rows), default=0)
+    if most >= MAIN_SEEDS:
+        return ""
+    return (
+        f"Contrasts and predictions have at most {most} seeds, so every verdict on them is provisional: what this page "
+        f"says is what the numbers say. A verdict needs {MAIN_SEEDS} seeds."
+    )
+
+
 def _finding(name: str, rows: Rows, table: pd.DataFrame, *figures: str) -> WrittenFinding:
     """A finding, marked where the numbers do not bear it out."""
     sentence, holds = stated(name, rows, table)
@@ -108,11 +123,11 @@ def _explained(agreed: Sequence[Mapping[str, Any]]) -> str:
     predicted = {row["contrast"]: row["predicted"] for row in agreed}
     changes = [predicted[f"twolayer: trained easy2hard, tested {order}"] for order in ("easy2hard", "random")]
     effects = [row for row in agreed if predicts_a_change(row)]
-    counts = Counter(row["verdict"] for row in effects)
-    met, _, undecided, not_met = (counts[name] for name in VERDICTS)
+    counts = Counter(row["reading_says"] for row in effects)
+    met, undecided, not_met = (counts[name] for name in (AS_PREDICTED, UNDECIDED, CONTRADICTED))
     return (
         f"A step size for each position predicts {100 * changes[0]:+.1f} and {100 * changes[1]:+.1f} %; of "
-        f"{len(effects)} predicted changes {met} are as predicted, {undecided} undecided, {not_met} not."
+        f"{len(effects)} predicted changes {met} are as predicted, {undecided} undecided, {not_met} contradicted."
     )
 
 
@@ -125,13 +140,13 @@ def _predicted(agreed: Sequence[Mapping[str, Any]]) -> str:
         f"{row['contrast'].replace(': ', ' ')}, {100 * row['predicted']:+.2f} % predicted, "
         f"{100 * row['change']:+.2f} % measured"
         for row in effects
-        if row["verdict"] == "not as predicted"
+        if row["reading_says"] == CONTRADICTED
     )
     smaller = sum(abs(row["change"]) < abs(row["predicted"]) for row in effects)
-    none = Counter(row["verdict"] for row in agreed)[VERDICTS[1]]
+    none = Counter(row["reading_says"] for row in agreed)[NO_EFFECT]
     return (
         f"A change is as predicted if its 90 % interval lies within {MARGIN_WORDS} of the predicted one. "
-        f"Not as predicted: {missed or 'none'}. Of {len(effects)} predicted changes {smaller} are measured smaller. "
+        f"Contradicted: {missed or 'none'}. Of {len(effects)} predicted changes {smaller} are measured smaller. "
         f"Of {len(agreed) - len(effects)} contrasts in which no change is predicted {none} show none."
     )
 
@@ -150,7 +165,7 @@ def _exchangeable(table: pd.DataFrame) -> str:
 
 def _verdicts(rows: Sequence[Mapping[str, Any]]) -> str:
     """How many contrasts are as predicted, in words."""
-    counts = Counter(row["verdict"] for row in rows)
+    counts = Counter(row["reading_says"] for row in rows)
     words = ", ".join(f"{counts[name]} {name}" for name in VERDICTS)
     return f"of {len(rows)} contrasts of losses {words}" if rows else "not measured"
 
@@ -179,7 +194,7 @@ def _folded(question: str, rows: Sequence[Mapping[str, Any]]) -> str:
     """A question's contrasts as a table that opens."""
     if not rows:
         return TOO_FEW
-    counts = ", ".join(f"{count} {verdict}" for verdict, count in Counter(row["verdict"] for row in rows).items())
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in Counter(row["reading_says"] for row in rows).items())
     summary = f"{question}: {len(rows)} contrasts, {counts}"
     return f"<details><summary>{summary}</summary>\n\n{_table(rows)}\n\n</details>"
 
@@ -189,7 +204,7 @@ def _agreement(rows: Sequence[Mapping[str, Any]]) -> str:
     if not rows:
         return ""
     lines = [
-        "| contrast | predicted, % | measured, % [90 %] | n | margin, % | verdict |",
+        f"| contrast | predicted, % | measured, % [90 %] | n | margin, % | {VERDICT} |",
         "|---|---|---|---|---|---|",
     ]
     for row in rows:
@@ -197,7 +212,7 @@ def _agreement(rows: Sequence[Mapping[str, Any]]) -> str:
             low, high = (f"{100 * row[name]:+.2f}" for name in ("change_low", "change_high"))
             measured = f"{100 * row['change']:+.2f} [{low}, {high}]"
             numbers = f"{100 * row['predicted']:+.2f} | {measured} | {row['n']} | {100 * row['margin']:.2f}"
-            lines.append(f"| {row['contrast']} | {numbers} | {row['verdict']} |")
+            lines.append(f"| {row['contrast']} | {numbers} | {row['reading_says']} |")
     summary = f"predictions: {_verdicts(rows)}; here those of a change beyond the margin"
     return f"<details><summary>{summary}</summary>\n\n" + "\n".join(lines) + "\n\n</details>"
 
@@ -207,7 +222,7 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> str:
     change, margin = ("difference", "±.01") if rows[0]["unit"] == "auroc" else ("change, %", "±1 %")
     lines = [
         f"| contrast | {change} [95 %], all seeds | n | trained | n | treated | control | d_z | p (Holm) "
-        f"| p ({margin}) | verdict |",
+        f"| p ({margin}) | {VERDICT} |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
@@ -222,7 +237,7 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> str:
             "" if row["d_z"] != row["d_z"] else f"{row['d_z']:+.1f}",
             "" if row["p_holm"] is None else f"{row['p_holm']:.2g}",
             f"{row['p_equivalence']:.2g}",
-            row["verdict"],
+            f"{row['reading_says']}, {row['because']}" if row["because"] else row["reading_says"],
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)

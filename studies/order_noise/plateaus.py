@@ -46,7 +46,7 @@ def rejudged(table: pd.DataFrame, rows: Sequence[Mapping[str, Any]]) -> dict[str
     by_cosine = table["align_cos"] >= ALIGNED
     before = by_name(results(table, CONTRASTS, by_cosine))
     verdicts = [
-        (row["contrast"], before.get((row["question"], row["contrast"]), {}).get("verdict"), row["verdict"])
+        (row["contrast"], before.get((row["question"], row["contrast"]), {}).get("reading_says"), row["reading_says"])
         for row in rows
     ]
     outcomes = {"before": trained_of(table, by_cosine), "now": trained_of(table, has_trained(table))}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 # fmt: off
 REMARKS = {
-    "transient_long_64": "A network that is not trained has no dip either, so the absence of one is not counted by itself. Pools of 8 and 16 tasks at this learning rate do dip (`transient_long_8`, `transient_long_16`).",
-    "transient_long_512": "As with 64 tasks: not counted, for an untrained network has no dip either.",
-    "transient_long_infinite": "As with 64 tasks: not counted, for an untrained network has no dip either.",
+    "transient_long_64": "A network that is not trained has no dip either, so the absence of one says nothing by itself. Pools of 8 and 16 tasks at this learning rate do dip (`transient_long_8`, `transient_long_16`).",
+    "transient_long_512": "As with 64 tasks: an untrained network has no dip either.",
+    "transient_long_infinite": "As with 64 tasks: an untrained network has no dip either.",
     "nearest_ridge_8": "The dip is partial: where the network is nearest to ridge, its distance is .70 of that of dMMSE, and the rule asks for .25. An untrained network is further from ridge than dMMSE is.",
     "nearest_ridge_16": "The dip is partial: where the network is nearest to ridge, its distance is .43 of that of dMMSE, and the rule asks for .25.",
     "quick_dip": "5000 steps are too few to turn far; see `transient_8` (20 000 steps) and `transient_long_8` (constant learning rate).",

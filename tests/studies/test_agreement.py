@@ -45,28 +45,36 @@ def predictions(path: Path, **changes: float) -> Path:
 
 def verdict(tmp_path: Path, predicted: float, *ratios: float) -> str:
     (row,) = agreement(table(*ratios), [OWN], predictions(tmp_path / "p.csv", own=predicted))
-    return str(row["verdict"])
+    assert row["verdict"] == ("undecided" if row["reading_says"] == "undecided" else "provisional")
+    return str(row["reading_says"])
 
 
 def test_a_prediction_is_met_within_a_quarter_of_it(tmp_path: Path) -> None:
     around = (0.899, 0.9, 0.901)
     assert verdict(tmp_path, -0.1, *around) == "as predicted"
     assert verdict(tmp_path, -0.13, *around) == "as predicted"  # .03 of .0325
-    assert verdict(tmp_path, -0.15, *around) == "not as predicted"
-    assert verdict(tmp_path, +0.1, *around) == "not as predicted"
+    assert verdict(tmp_path, -0.15, *around) == "contradicted"
+    assert verdict(tmp_path, +0.1, *around) == "contradicted"
     assert verdict(tmp_path, -0.1, 0.8, 0.9, 1.0) == "undecided"
 
 
 def test_small_predictions_need_not_be_met_more_exactly_than_the_least_margin(tmp_path: Path) -> None:
     near = 1 + 0.8 * LEAST
-    assert verdict(tmp_path, 0.0, near, near + 1e-4, near - 1e-4) == "no change, as predicted"
-    assert verdict(tmp_path, 0.0, *(near + LEAST + shift for shift in (0, 1e-4, -1e-4))) == "not as predicted"
+    assert verdict(tmp_path, 0.0, near, near + 1e-4, near - 1e-4) == "no effect"
+    assert verdict(tmp_path, 0.0, *(near + LEAST + shift for shift in (0, 1e-4, -1e-4))) == "contradicted"
+
+
+def test_eight_seeds_are_not_provisional(tmp_path: Path) -> None:
+    ratios = [0.9 + shift for shift in (0, 1e-3, -1e-3, 2e-3, -2e-3, 3e-3, -3e-3, 0)]
+    path = predictions(tmp_path / "p.csv", own=-0.1)
+    found = [agreement(table(*ratios[:n]), [OWN], path)[0]["verdict"] for n in (7, 8)]
+    assert found == ["provisional", "as predicted"]
 
 
 def test_with_descent_a_models_distance_from_its_optimum_is_allowed(tmp_path: Path) -> None:
     path = predictions(tmp_path / "p.csv", own=0.0, gd=0.0)
     rows = {row["contrast"]: row for row in agreement(table(1.0, 1.0, gd=1 / 1.008), [OWN, DESCENT], path)}
-    assert rows["twolayer: gd"]["verdict"] == "no change, as predicted"
+    assert rows["twolayer: gd"]["reading_says"] == "no effect"
     assert (rows["twolayer: gd"]["margin"], rows["twolayer: own"]["margin"]) == (0.01, LEAST)
 
 

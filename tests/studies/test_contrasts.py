@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from icl_lab.store.readers import StoreError
-from icl_lab.studies.contrast import CLEAN, Cells, Condition, Context, Contrast, Ratio, results
+from icl_lab.studies.contrast import CLEAN, DECIDING, Cells, Condition, Context, Contrast, Ratio, judged, results
 
 NOISY = Context(noise_mode="label_noise", p=0.25)
 SEEDS = range(5)
@@ -80,20 +80,48 @@ def test_a_difference_is_the_paired_t_test() -> None:
     assert row["p"] == pytest.approx(expected.pvalue)
     assert (row["low"], row["high"]) == pytest.approx(expected.confidence_interval(0.95))
     assert row["d_z"] == pytest.approx(own.mean() / own.std(ddof=1))
-    assert row["verdict"] == "higher"
-    assert one("difference", -0.1)["verdict"] == "lower"
-    assert one("difference", 0.001)["verdict"] == "no difference shown"
+    assert row["reading_says"] == "higher"
+    assert one("difference", -0.1)["reading_says"] == "lower"
+    assert one("difference", 0.001)["reading_says"] == "undecided"
 
 
 def test_equivalence_needs_more_than_a_large_p() -> None:
-    assert one("equivalence", 0.001, 0.001)["verdict"] == "equivalent"
-    assert one("equivalence", 0.0, 0.1)["verdict"] == "not shown equivalent"
-    assert one("equivalence", 0.05, 0.001)["verdict"] == "not shown equivalent"
+    assert one("equivalence", 0.001, 0.001)["reading_says"] == "no effect"
+    assert one("equivalence", 0.0, 0.1)["reading_says"] == "undecided"
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_a_change_wholly_outside_the_margin_contradicts_equivalence(sign: int) -> None:
+    """Its 90 % interval, by SciPy, lies beyond 1 % on one side; one that reaches into the margin does not."""
+    base, own = Cells(table()).values(Condition("m")).to_numpy(), np.array([-1.0, 1.0, 0.5, -0.5, 0.0])
+    for effect, expected in ((0.05, "contradicted"), (0.011, "undecided")):
+        changes = (sign * effect + 0.005 * own) / base
+        low, high = stats.t.interval(0.9, 4, changes.mean(), changes.std(ddof=1) / np.sqrt(5))
+        assert (low > 0.01 or high < -0.01) == (expected == "contradicted")
+        assert one("equivalence", sign * effect, 0.005)["reading_says"] == expected
 
 
 def test_exact_is_rounding_and_no_more() -> None:
-    assert one("exact", 1e-8, 1e-8)["verdict"] == "exactly zero"
-    assert one("exact", 0.0, 1e-3)["verdict"] == "not zero"
+    assert one("exact", 1e-8, 1e-8)["reading_says"] == "no effect"
+    assert one("exact", 0.0, 1e-3)["reading_says"] == "contradicted"
+
+
+def test_below_eight_seeds_what_is_decided_is_provisional() -> None:
+    assert one("difference")["verdict"] == one("equivalence", 0.001, 0.001)["verdict"] == "provisional"
+    assert one("difference", 0.001)["verdict"] == "undecided"
+    row = one("difference")
+    assert [judged(row | {"n": n})["verdict"] for n in (7, 8)] == ["provisional", "higher"]
+
+
+@pytest.mark.parametrize("kind", DECIDING)
+def test_what_is_not_computed_is_undecided_and_says_which_number_it_lacks(kind: str) -> None:
+    found = judged(one(kind) | {DECIDING[kind]: float("nan")})
+    assert found == {
+        "verdict": "undecided",
+        "reading_says": "undecided",
+        "because": f"{DECIDING[kind]} is not computed",
+    }
+    assert one(kind)["because"] == ""
 
 
 def test_holm_counts_the_differences_of_a_question() -> None:
@@ -130,8 +158,8 @@ def test_an_auroc_is_equivalent_by_its_difference() -> None:
     own = 0.004 + 0.0005 * np.array([-1.0, 1.0, 0.5, -0.5, 0.0])
     ends = stats.t.interval(0.9, 4, own.mean(), own.std(ddof=1) / np.sqrt(5))
     assert (found["equivalence_low"], found["equivalence_high"]) == pytest.approx(ends)
-    assert found["verdict"] == "equivalent"
-    assert results(table(0.4), [contrast])[0]["verdict"] == "not shown equivalent"
+    assert found["reading_says"] == "no effect"
+    assert results(table(0.4), [contrast])[0]["reading_says"] == "contradicted"
 
 
 def test_one_seed_is_no_contrast() -> None:

@@ -13,12 +13,13 @@ from icl_lab.studies.order_noise import table
 from icl_lab.studies.order_noise.findings import FINDINGS
 from icl_lab.studies.order_noise.findings.wording import in_percent
 from icl_lab.studies.order_noise.measures import CONTRASTS
-from icl_lab.studies.order_noise.page import LEADING, UNSUPPORTED
+from icl_lab.studies.order_noise.page import LEADING, UNSUPPORTED, VERDICT
 from icl_lab.studies.order_noise.page import values as values_of
 from icl_lab.studies.order_noise.runs import MODELS, SEEDS, grids
 from icl_lab.studies.order_noise.table import NUMBERS, OPTIONAL, PROVENANCE, read_cells
 from icl_lab.studies.study import load
 from icl_lab.studies.template import with_digits_of_interval
+from icl_lab.studies.words import MEANINGS
 from icl_lab.sweeps.collect import row_values
 from icl_lab.sweeps.plan import plan, runs_of
 from tests.runners.tiny import ROOT
@@ -106,11 +107,12 @@ def test_the_page_is_made_from_the_committed_table() -> None:
 def test_the_page_says_how_many_seeds_reach_the_targets_and_how_predicted_changes_were_met() -> None:
     text, agreed = PAGE.read_text(), pd.read_csv(FOLDER / "agreement.csv")
     effects = agreed[agreed["predicted"].abs() > agreed["margin"]]
-    counts = effects["verdict"].value_counts()
+    counts = effects["reading_says"].value_counts()
     met = counts["as predicted"]
     assert f"of {len(effects)} predicted changes {met} are as predicted" in text
     assert "if its 90 % interval lies within a quarter of the prediction" in text
-    missed = effects[effects["verdict"] == "not as predicted"]
+    missed = effects[effects["reading_says"] == "contradicted"]
+    assert len(missed) == counts["contradicted"]
     for _, row in missed.iterrows():
         assert f"{100 * row['predicted']:+.2f} % predicted, {100 * row['change']:+.2f} % measured" in text
     claims = pd.read_csv(REPORT / "claims.csv").set_index("claim")
@@ -138,7 +140,8 @@ def test_the_contrasts_are_those_of_the_committed_table(committed: pd.DataFrame)
     stored = pd.read_csv(FOLDER / "contrasts.csv")
     found = pd.DataFrame(results(committed, CONTRASTS))
     assert list(stored["contrast"]) == list(found["contrast"])
-    assert list(stored["verdict"]) == list(found["verdict"])
+    for name in ("verdict", "reading_says"):
+        assert list(stored[name]) == list(found[name])
     for name in ("treated", "control", "change", "p", "p_equivalence"):
         np.testing.assert_allclose(stored[name], found[name].astype(float), rtol=1e-6, atol=1e-12)
 
@@ -195,6 +198,18 @@ def test_a_page_of_two_seeds_says_what_they_do_not_show(tmp_path: Path) -> None:
     assert made.count("Not shown by these runs") > 5
     assert "exactly none" in made
     assert "nan" not in made.replace("nance", "")
+
+
+def test_the_page_says_once_that_its_contrasts_are_provisional_and_what_its_words_mean() -> None:
+    """Five seeds: no contrast is decided; tables have what the numbers say, under a column that says so."""
+    text, contrasts = PAGE.read_text(), pd.read_csv(FOLDER / "contrasts.csv")
+    assert set(contrasts["verdict"]) == {"provisional", "undecided"}
+    assert text.count("every verdict on them is provisional") == 1
+    for word in {*contrasts["verdict"], *contrasts["reading_says"]}:
+        assert f"\n| {word} | {MEANINGS[word]} |\n" in text
+    tables = [line for line in text.splitlines() if line.startswith("| contrast |")]
+    assert len(tables) > 10
+    assert all(line.endswith(f"| {VERDICT} |") for line in tables)
 
 
 def test_every_picture_of_the_page_is_there() -> None:

@@ -36,7 +36,7 @@ def attention(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
 def copying_layer(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     """What is different in the layer below."""
     contrasts = contrasts_of(rows, COPYING)
-    shown = [row for row in contrasts if row["verdict"] in SHOWN]
+    shown = [row for row in contrasts if row["reading_says"] in SHOWN]
     words = "; ".join(f"{short(row)} {in_percent(row)}" for row in shown)
     return (
         f"|contribution| of twolayer's copying layer differs from gradient descent's in {len(shown)} of "
@@ -62,7 +62,7 @@ def position_artefact(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     question = "attention and placement"
     raw = contrasts_of(rows, question, "twolayer: ", ", raw")
     matched = contrasts_of(rows, question, ", within positions")
-    shown = [row for row in raw if row["verdict"] in SHOWN]
+    shown = [row for row in raw if row["reading_says"] in SHOWN]
     return (
         "**A raw AUROC is confounded by position.** Over all pairs, that of twolayer's |influence| trained under label "
         f"noise in one place is up to {max((abs(row['difference']) for row in shown), default=0):.3f} from gradient "

@@ -31,7 +31,7 @@ def learns_the_order(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     return (
         f"Trained with easy pairs first, twolayer's loss changes by {in_percent(same)} in that order and by "
         f"{in_percent(random)} in random order.",
-        same["verdict"] == "lower" and random["verdict"] == "higher",
+        same["reading_says"] == "lower" and random["reading_says"] == "higher",
     )
 
 
@@ -78,12 +78,12 @@ def shorter_steps(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     contrasts = [
         row for model in MODELS for row in contrasts_of(rows, "the step a model takes", f"{model}: ", "trained clean")
     ]
-    shorter = [row for row in contrasts if row["verdict"] == "lower"]
+    shorter = [row for row in contrasts if row["reading_says"] == "lower"]
     most = rows["the step a model takes", f"lsa1: {NOISE[1]} {RATES[-1]:g}, against trained clean"]
     return (
         f"Trained on noise, models take smaller steps, in {len(shorter)} of {len(contrasts)} contrasts after Holm's "
         f"correction: with half the pairs random, lsa1's step size changes by {in_percent(most)}.",
-        len(shorter) >= 12 and most["verdict"] == "lower",
+        len(shorter) >= 12 and most["reading_says"] == "lower",
     )
 
 

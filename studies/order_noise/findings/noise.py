@@ -89,7 +89,7 @@ def far_from_bayes(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     return (
         "All stay above the linear MMSE predictor and the Bayesian over masks, in all "
         f"{len(contrasts)} contrasts; lsa1 at p = {RATE:g}: {', '.join(words)}.",
-        all(row["verdict"] == "higher" for row in contrasts),
+        all(row["reading_says"] == "higher" for row in contrasts),
     )
 
 
@@ -99,7 +99,7 @@ def noise_training(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
         {model: contrasts_of(rows, "the step a model takes", f"{model}: ", word) for model in MODELS}
         for word in ("against trained clean", "against the tuned step")
     )
-    shorter = [row for group in moved.values() for row in group if row["verdict"] == "lower"]
+    shorter = [row for group in moved.values() for row in group if row["reading_says"] == "lower"]
     return (
         f"**Training on noise** shortens the step, in {len(shorter)} of {sum(map(len, moved.values()))} contrasts, to "
         "near the one tuned to that corruption: the difference is "
@@ -121,7 +121,7 @@ def noise_training_loss(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
 def noise_training_pays(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     """Trained on the noise, tested on it."""
     contrasts = [row for row in contrasts_of(rows, "noise in training", ", tested on it") if "/" not in row["contrast"]]
-    gained = [row for row in contrasts if row["verdict"] == "lower"]
+    gained = [row for row in contrasts if row["reading_says"] == "lower"]
     return (
         f"Tested on the training noise, training on it lowers the loss significantly in {len(gained)} of "
         f"{len(contrasts)} contrasts: {_named(gained)}.",
@@ -132,7 +132,7 @@ def noise_training_pays(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
 def noise_training_cost(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     """Trained on the noise, tested clean."""
     contrasts = contrasts_of(rows, "noise in training", ", tested clean")
-    shown = [row for row in contrasts if row["verdict"] == "higher"]
+    shown = [row for row in contrasts if row["reading_says"] == "higher"]
     return (
         f"Tested clean, training on noise costs in {len(shown)} of {len(contrasts)}, of the seeds that trained: "
         f"{'; '.join(f'{_name(row)} {of_trained(row)}' for row in shown)}.",

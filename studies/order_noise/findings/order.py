@@ -62,7 +62,7 @@ def order_lsa1_pe(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
 def order_twolayer(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     """Small, whether or not it is significant after Holm's correction."""
     contrasts = contrasts_of(rows, "order at evaluation", "twolayer: ")
-    shown = [row for row in contrasts if row["verdict"] in SHOWN]
+    shown = [row for row in contrasts if row["reading_says"] in SHOWN]
     return (
         f"**Effect of order on twolayer: within ±1 %** ({widest(contrasts)}). Of {len(contrasts)} differences "
         f"{len(shown)} are significant after Holm's correction.",
@@ -91,7 +91,7 @@ def curriculum_twolayer(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
         f"**twolayer learns the order it is trained in.** Tested in it the loss changes by {span(same)}, in random "
         f"order by {span(random)}. Trained and tested in easy2hard it ends at "
         f"{easy.min():.3f} to {easy.max():.3f} of gradient descent's.",
-        easy.max() < 1 and easy_same["verdict"] == "lower" and easy_random["verdict"] == "higher",
+        easy.max() < 1 and easy_same["reading_says"] == "lower" and easy_random["reading_says"] == "higher",
     )
 
 
@@ -139,6 +139,6 @@ def unsupported_curriculum(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     return (
         f"That a curriculum in training makes a better in-context learner: none of {len(contrasts)} contrasts shows a "
         "lower loss in random order than after training in random order. The best is "
-        f"{best['contrast']}, {in_percent(best)}, {best['verdict']}.",
+        f"{best['contrast']}, {in_percent(best)}, {best['reading_says']}.",
         none_lower(contrasts),
     )

@@ -33,6 +33,6 @@ def placement_trained(rows: Rows, table: pd.DataFrame) -> tuple[str, bool]:
     return (
         "**Placement in training and test** (label noise): the linear layers are equivalent to themselves trained "
         f"mixed in all {len(linear)} contrasts ({widest(linear)}). twolayer trained as tested, compared with trained "
-        f"the other way: {in_percent(both)}, {both['verdict']}.",
-        len(linear) == 14 and all_equivalent(linear) and both["verdict"] == "lower",
+        f"the other way: {in_percent(both)}, {both['reading_says']}.",
+        len(linear) == 14 and all_equivalent(linear) and both["reading_says"] == "lower",
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from icl_lab.src import intervals
 from icl_lab.src.statistics import ALPHA
-from icl_lab.studies.contrast import NOT_COMPUTED
+from icl_lab.studies.words import HIGHER, LOWER
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,7 +16,7 @@ Row = Mapping[str, Any]
 Rows = Mapping[tuple[str, str], Row]
 Finding = Callable[[Rows, "pd.DataFrame"], tuple[str, bool]]
 
-SHOWN = ("higher", "lower")  # the verdicts of a difference after Holm's correction
+SHOWN = (HIGHER, LOWER)  # what the numbers say of a difference after Holm's correction
 
 
 def contrasts_of(rows: Rows, question: str, *words: str) -> list[Row]:
@@ -79,7 +79,7 @@ def widest(rows: Sequence[Row]) -> str:
 
 def none_lower(rows: Sequence[Row]) -> bool:
     """Whether each is computed and none is shown to be lower."""
-    return bool(rows) and all(row["verdict"] not in ("lower", NOT_COMPUTED) for row in rows)
+    return bool(rows) and all(row["reading_says"] != LOWER and not row["because"] for row in rows)
 
 
 def is_equivalent(row: Row) -> bool:
