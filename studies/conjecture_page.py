@@ -28,16 +28,7 @@ from icl_lab.studies.conjecture import TRAINED, control_of, table_of, to_others
 from icl_lab.studies.drawing import as_drawn, draw
 from icl_lab.studies.measuring import measure
 from icl_lab.studies.study import Study
-from icl_lab.studies.words import (
-    AS_PREDICTED,
-    CONTRADICTED,
-    NO_EFFECT,
-    PROVISIONAL,
-    TWO_KINDS,
-    UNDECIDED,
-    UNINFORMATIVE,
-    of_few_seeds,
-)
+from icl_lab.studies.words import AS_PREDICTED, CONTRADICTED, HOLDS, PROVISIONAL, UNDECIDED, UNINFORMATIVE, of_few_seeds
 from icl_lab.studies.workers import analysed
 
 # measures of a distance -> the scale of their intervals, and how near a value is; the smallest is the nearest
@@ -89,7 +80,7 @@ def report(study: Study, profile: str, runs_dir: Path, out: Path, cluster: Execu
     outputs.write({out / f"{study.name}.md": text.encode()}, ledger.WRITER)
     for row in rows:
         print(f"{row['claim']}: {template.verdict(row)}, {template.measured(row)}, accepted {template.accepted(row)}")
-    print(printable(f"{verdict(rows)}: {CONJECTURES[study.name].says}"))
+    print(printable(f"{in_words(history[-1])}: {CONJECTURES[study.name].says}"))
     print(printable(out / f"{study.name}.md"))
 
 
@@ -97,14 +88,19 @@ def _row(study: Study, profile: str, claim: Claim, measurement: Measurement | No
     return ledger.row(study, claim, measurement) | {"command": study.command(profile)}
 
 
-def verdict(rows: Sequence[Row]) -> str:
-    """That of all predictions together: contradicted if one is, as predicted if all are, else the first of the rest."""
-    says = {str(row["reading_says"]) for row in rows}
-    verdicts = [str(row["verdict"]) for row in rows]
-    if CONTRADICTED in says:
-        return of_few_seeds(CONTRADICTED, min(row["n"] for row in rows))
-    rest = [word for word in (UNINFORMATIVE, UNDECIDED, TWO_KINDS, NO_EFFECT, PROVISIONAL) if word in verdicts]
-    return rest[0] if rest else AS_PREDICTED
+def together(rows: Sequence[Row]) -> dict[str, str]:
+    """The verdict of all predictions and what the numbers say: contradicted if one is, as predicted if all are."""
+    words = [str(row["reading_says"] if row["verdict"] == PROVISIONAL else row["verdict"]) for row in rows]
+    says = UNINFORMATIVE if UNINFORMATIVE in words else UNDECIDED
+    if CONTRADICTED in words or (words and all(word in HOLDS for word in words)):
+        says = CONTRADICTED if CONTRADICTED in words else AS_PREDICTED
+    return {"verdict": of_few_seeds(says, max((row["n"] for row in rows), default=0)), "reading_says": says}
+
+
+def in_words(row: Row) -> str:
+    """A verdict of all predictions, with what the numbers say where that is another word, and the seeds."""
+    verdict, says = str(row["verdict"]), row["reading_says"]
+    return verdict if says == verdict else f"{verdict} ({says} at n = {row['n']:.0f})"
 
 
 def _distances(runs: Sequence[Path]) -> list[Row]:
@@ -130,13 +126,16 @@ def _now(plugin: Plugin, profile: str, rows: Sequence[Row]) -> Row:
     ranges = "; ".join(f"{row['claim']} {template.range_in_words(row['low'], row['high'])}" for row in rows)
     commit = commit_of(plugin.path) or ""
     what = {"file_hash": plugin.digest, "file_commit": commit, "profile": profile, "accepted": ranges}
-    return {"date": str(now())[:10], **what, "n": rows[0]["n"], "verdict": verdict(rows)}
+    return {"date": str(now())[:10], **what, "n": rows[0]["n"], **together(rows)}
 
 
 def _history(path: Path, row: Row) -> list[Row]:
     """The verdicts of all versions of the file, of each the latest, in the order in which they came."""
     names = ("date", "file_hash", "file_commit", "profile", "accepted", "verdict")
-    earlier: list[Row] = read_csv(path, ("n",), names).to_dict("records") if path.exists() else []
+    read: list[Row] = read_csv(path, ("n",), names).to_dict("records") if path.exists() else []
+    earlier = [
+        old | {"reading_says": str(old.get("reading_says", old["verdict"]))} for old in read
+    ]  # older files lack it
     same = [(old["file_hash"], old["profile"]) == (row["file_hash"], row["profile"]) for old in earlier]
     return [old for old, is_same in zip(earlier, same, strict=True) if not is_same] + [row]
 
@@ -160,13 +159,14 @@ def page(
         study=study,
         conjecture=conjecture,
         command=study.command(profile),
-        verdict=verdict(rows),
+        verdict=in_words(history[-1]),
         rows=rows,
         nearest=by_algorithm,
         measures=[*NEAREST],
         reasons=reasons,
         figures=as_drawn(study, out / study.name),
         history=history,
+        in_words=in_words,
         plugin=LOADED[study.name],
         seeds=len(study.runs[TRAINED].seeds),
         control_seeds=len(study.runs[control_of(conjecture)].seeds),

@@ -14,10 +14,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from icl_lab.lab.registries import Conjecture
 from icl_lab.store import layout
-from icl_lab.store.atomic import write_csv
+from icl_lab.store.atomic import csv_bytes, write_csv
 from icl_lab.store.readers import StoreError
 from icl_lab.studies import conjecture
+from icl_lab.studies.claim import Measurement
+from icl_lab.studies.conjecture_page import _history, in_words, together
+from icl_lab.studies.verdict import judge
+from icl_lab.studies.words import MEANINGS
 from tests import processes
 from tests.runners.tiny import ROOT
 
@@ -133,9 +138,9 @@ def test_a_conjecture_has_a_page_tables_and_a_verdict_that_fails(tmp_path: Path)
     done = run(tmp_path, text=stated(measure="constant", accepted="(1, 3)"))
     assert done.returncode == 0, done.stderr
     found = rows(tmp_path)
-    assert {name: row["verdict"] for name, row in found.items()}["constant"] == "not counted"
-    assert found["cosine"]["verdict"] == "contradicted"
-    assert "contradicted: A small one" in done.stdout
+    assert {name: row["verdict"] for name, row in found.items()}["constant"] == "uninformative"
+    assert (found["cosine"]["verdict"], found["cosine"]["reading_says"]) == ("provisional", "contradicted")
+    assert "provisional (contradicted at n = 3): A small one" in done.stdout
     distances = {}
     for cell in (found["cosine"]["cells"]).split():
         for row in csv.DictReader((tmp_path / "runs" / cell / layout.ALGORITHM_DISTANCE).read_text().splitlines()):
@@ -151,7 +156,10 @@ def test_a_conjecture_has_a_page_tables_and_a_verdict_that_fails(tmp_path: Path)
     ]
     np.testing.assert_allclose(json.loads(found["nearest"]["values"]), expected)
     page = (tmp_path / "out/mine.md").read_text()
-    assert page.startswith("# A small one\n\n**Contradicted**")
+    assert page.startswith("# A small one\n\n**Provisional (contradicted at n = 3)**")
+    for word in ("contradicted", "uninformative", "provisional"):
+        assert f"\n| {word} | {MEANINGS[word]} |\n" in page
+    assert f"| {MEANINGS['reproduced']} |" not in page
     assert "the same networks untrained" in page
     for link in re.findall(r"\]\(([^)]+)\)", page):
         assert (tmp_path / "out" / link).exists(), link
@@ -214,8 +222,9 @@ def test_preconditioned_descent_is_found_and_plain_descent_contradicted(tmp_path
         text = stated(algorithm, settings=settings, loss_ratio="(0.97, 1.03)", cosine="(0.99, 1.0)")
         done = run(tmp_path, text=text)
         assert done.returncode == 0, done.stderr
-        verdicts[algorithm] = {name: row["verdict"] for name, row in rows(tmp_path).items()}
-    assert set(verdicts["best_step"].values()) == {"reproduced"}
+        assert {row["verdict"] for row in rows(tmp_path).values()} <= {"provisional", "undecided", "uninformative"}
+        verdicts[algorithm] = {name: row["reading_says"] for name, row in rows(tmp_path).items()}
+    assert set(verdicts["best_step"].values()) == {"as predicted"}
     assert verdicts["gd"]["nearest"] == "contradicted"
     assert verdicts["gd"]["cosine"] == "contradicted"
 
@@ -243,7 +252,7 @@ def test_the_example_of_the_page_runs_as_it_stands_there_but_for_its_size(tmp_pa
     done = run(tmp_path, text=text)
     assert done.returncode == 0, done.stderr
     assert set(rows(tmp_path)) == {"loss_ratio", "cosine", "nearest"}
-    assert rows(tmp_path)["cosine"]["verdict"] == "contradicted"  # 20 steps are none
+    assert rows(tmp_path)["cosine"]["reading_says"] == "contradicted"  # 20 steps are none
 
 
 @pytest.mark.parametrize(("measure", "value"), [("cosine", 8.5), ("difference", -0.1), ("loss_ratio", -1.0)])
@@ -254,3 +263,67 @@ def test_a_distance_that_its_measure_cannot_have_is_refused(measure: str, value:
         conjecture.table_of(tmp_path)
     write_csv(tmp_path / layout.ALGORITHM_DISTANCE, [line | {"value": 0.5}])
     assert len(conjecture.table_of(tmp_path)) == 1
+
+
+# --- verdicts ---
+
+OF_COSINES = Conjecture(
+    "A cosine of .9 or more", "gd", "lsa1", {}, 8, None, (0.9, 1.0), None, None, "linear", None, "mine.py", 1
+)
+ABOVE = (0.93, 0.931, 0.932, 0.933, 0.934, 0.935, 0.936, 0.937)
+
+
+def judged(*values: float) -> dict[str, object]:
+    """What is judged of these cosines, beside untrained networks near 0."""
+    (cosine, _) = conjecture._claims(OF_COSINES, Path("mine.py"))
+    seeds, control = tuple(range(len(values))), (0.01, -0.02, 0.03)
+    found = judge(cosine, Measurement(values, seeds, 1.0, "", "", "", control_values=control))
+    return {"verdict": found.verdict, "reading_says": found.says, "because": found.because, "n": len(values)}
+
+
+def test_a_prediction_of_fewer_than_eight_seeds_is_provisional() -> None:
+    assert judged(*ABOVE)["verdict"] == "as predicted"
+    assert [judged(*ABOVE[:3])[name] for name in ("verdict", "reading_says")] == ["provisional", "as predicted"]
+
+
+def test_a_prediction_of_two_kinds_of_runs_is_not_judged_by_their_mean() -> None:
+    """Four runs above .93 and four above .98: all lie in the range, and none near their mean."""
+    found = judged(*ABOVE[:4], *(value + 0.055 for value in ABOVE[4:]))
+    assert found["verdict"] == "undecided"
+    assert "its runs are of two kinds" in str(found["because"])
+
+
+@pytest.mark.parametrize(
+    ("words", "n", "verdict", "says"),
+    [
+        (("as predicted", "as predicted"), 8, "as predicted", "as predicted"),
+        (("as predicted", "contradicted"), 8, "contradicted", "contradicted"),
+        (("uninformative", "contradicted"), 8, "contradicted", "contradicted"),
+        (("as predicted", "uninformative", "undecided"), 8, "uninformative", "uninformative"),
+        (("as predicted", "undecided"), 8, "undecided", "undecided"),
+        (("as predicted", "as predicted"), 3, "provisional", "as predicted"),
+        (("as predicted", "contradicted"), 7, "provisional", "contradicted"),
+        (("as predicted", "uninformative"), 3, "uninformative", "uninformative"),
+    ],
+)
+def test_a_conjecture_is_contradicted_by_one_prediction_and_borne_out_by_all(
+    words: tuple[str, ...], n: int, verdict: str, says: str
+) -> None:
+    decided = ("as predicted", "contradicted")
+    rows = [
+        {"verdict": "provisional" if n < 8 and word in decided else word, "reading_says": word, "n": n}
+        for word in words
+    ]
+    assert together(rows) == {"verdict": verdict, "reading_says": says}
+
+
+def test_the_history_of_an_earlier_version_is_read_with_its_words(tmp_path: Path) -> None:
+    """Its file has no column for what the numbers say, and words that are used no more."""
+    old = {"date": "2026-01-01", "file_commit": "", "profile": "quick", "accepted": "cosine 0.9 to 1", "n": 3}
+    earlier = [old | {"file_hash": key, "verdict": key} for key in ("reproduced", "not counted")]
+    (tmp_path / "history.csv").write_bytes(csv_bytes(earlier))
+    new = old | {"file_hash": "new", "verdict": "provisional", "reading_says": "as predicted"}
+    found = _history(tmp_path / "history.csv", new)
+    assert [in_words(row) for row in found] == ["reproduced", "not counted", "provisional (as predicted at n = 3)"]
+    (tmp_path / "history.csv").write_bytes(csv_bytes(found))
+    assert _history(tmp_path / "history.csv", new) == found

@@ -12,8 +12,8 @@ from icl_lab.scripts import gpu_check
 from icl_lab.src.intervals import SCALES
 from icl_lab.studies import measuring
 from icl_lab.studies.claim import Claim, Measurement
-from icl_lab.studies.conjecture_page import verdict as of_all
-from icl_lab.studies.contrast import NOT_COMPUTED, verdict
+from icl_lab.studies.conjecture_page import together
+from icl_lab.studies.contrast import DECIDING, judged
 from icl_lab.studies.findings import Finding, written
 from icl_lab.studies.order_noise.agreement import _row
 from icl_lab.studies.order_noise.findings.wording import none_lower
@@ -82,35 +82,38 @@ def test_a_run_of_which_nobody_knows_whether_it_learnt_is_left_out(
 
 @pytest.mark.parametrize("verdicts", [(), ("not run",), ("reproduced", "not run"), ("no effect",), ("",)])
 def test_a_conjecture_of_nothing_or_of_what_is_not_run_is_undecided(verdicts: tuple[str, ...]) -> None:
-    assert of_all([{"verdict": "reproduced"}] * 2) == "reproduced"
-    assert of_all([{"verdict": word} for word in verdicts]) == "undecided"
+    def of_all(*words: str) -> str:
+        return together([{"verdict": word, "reading_says": word, "n": 8} for word in words])["verdict"]
+
+    assert of_all("reproduced", "as predicted") == "as predicted"
+    assert of_all(*verdicts) == "undecided"
 
 
 # --- contrasts ---
 
-ROW = {"largest_change": 0.0, "p_equivalence": 0.001, "p_holm": 0.001, "difference": 1.0}
-SHOWN = {"exact": "exactly zero", "equivalence": "equivalent", "difference": "higher"}
-DECIDING = {"exact": "largest_change", "equivalence": "p_equivalence", "difference": "p_holm"}
+ROW = {"n": 8, "largest_change": 0.0, "p_equivalence": 0.001, "p_holm": 0.001, "difference": 1.0}
+SHOWN = {"exact": "no effect", "equivalence": "no effect", "difference": "higher"}
 
 
 @pytest.mark.parametrize("value", MISSING)
 @pytest.mark.parametrize("kind", SHOWN)
 def test_no_contrast_shows_anything_by_a_number_that_is_not_computed(kind: str, value: float | None) -> None:
-    assert verdict(ROW | {"kind": kind}) == SHOWN[kind]
-    assert verdict(ROW | {"kind": kind, DECIDING[kind]: value}) == NOT_COMPUTED
+    assert judged(ROW | {"kind": kind})["verdict"] == SHOWN[kind]
+    assert judged(ROW | {"kind": kind, DECIDING[kind]: value})["verdict"] == "undecided"
 
 
 def test_no_finding_holds_over_nothing_or_over_what_is_not_computed() -> None:
-    assert none_lower([{"verdict": "higher"}, {"verdict": "no difference shown"}])
+    higher, undecided = ({"reading_says": word, "because": ""} for word in ("higher", "undecided"))
+    assert none_lower([higher, undecided])
     assert not none_lower([])
-    assert not none_lower([{"verdict": "higher"}, {"verdict": NOT_COMPUTED}])
+    assert not none_lower([higher, undecided | {"because": "p_holm is not computed"}])
     assert not written(Finding("f", "", ()), {}, "").holds
 
 
 @pytest.mark.parametrize("value", NOT_FINITE)
 def test_no_change_is_as_predicted_where_one_of_the_two_is_not_computed(value: float) -> None:
     changes = np.array([0.1, 0.1001, 0.0999])
-    assert _row(0.1, changes, 0.005)["verdict"] == "as predicted"
+    assert _row(0.1, changes, 0.005)["reading_says"] == "as predicted"
     assert _row(value, changes, 0.005)["verdict"] == "undecided"
     assert _row(0.1, np.array([*changes, value]), 0.005)["verdict"] == "undecided"
 
