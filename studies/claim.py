@@ -6,7 +6,7 @@ the two (`studies.verdict`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 VON_OSWALD = "von Oswald et al. 2023, arXiv 2212.07677v2"
@@ -75,8 +75,8 @@ class Claim(NamedTuple):
     spacing: of the records from which a time is read. infinite: what an infinite value means, if not divergence. cut:
     between two kinds of runs, proposed by the gap of an earlier reading; the kinds are counted by it.
     tier: "main", with a rival and at least 8 seeds at one look, or "supporting". smaller: in what the setting falls
-    short of the paper's. fact: what it states with other claims, which are counted once; its own name if none. paper:
-    whose claim it is.
+    short of the paper's. fact: the sentence that it states, which claims that state it are counted by (`stating`).
+    paper: whose claim it is.
     """
 
     name: str
@@ -158,3 +158,20 @@ class Measurement(NamedTuple):
 def around(value: float, share: float) -> tuple[float, float]:
     """The range of a value plus or minus this share of it."""
     return value * (1 - share), value * (1 + share)
+
+
+def stating(claims: Iterable[Claim], facts: Mapping[str, Sequence[str]]) -> tuple[Claim, ...]:
+    """The claims with the facts that they state, given with their claims' names; without one, its own name.
+
+    `ValueError` for a claim of two facts, and for one that is not there.
+    """
+    of_claim: dict[str, str] = {}
+    for fact, names in facts.items():
+        for name in names:
+            if name in of_claim:
+                raise ValueError(f"{name} states two facts: {of_claim[name]} {fact}")
+            of_claim[name] = fact
+    stated = tuple(claim._replace(fact=of_claim.pop(claim.name, claim.name)) for claim in claims)
+    if of_claim:
+        raise ValueError(f"no claims {', '.join(of_claim)}, which have facts")
+    return stated

@@ -18,6 +18,7 @@ from icl_lab.store.lock import locked_file
 from icl_lab.store.readers import StoreError, expecting, read_csv
 from icl_lab.studies import history
 from icl_lab.studies.claim import LISTS, OURS, UNTRAINED_SUFFIX, Claim, Measurement, Rival, Untrained, Without
+from icl_lab.studies.dependence import facts, groups, outcomes, tasks_by_run
 from icl_lab.studies.history import Revision
 from icl_lab.studies.study import Study, all_studies
 from icl_lab.studies.template import rendered
@@ -211,9 +212,11 @@ def page(rows: Sequence[Row], earlier: Sequence[Row] = (), error_rates: Sequence
     """The ledger as Markdown, with earlier readings, and how often its rules err, if that was simulated."""
     papers = list(dict.fromkeys(row["paper"] for row in rows if row["paper"] != OURS))
     lists = {about: counted([row for row in rows if row["about"] == about]) for about in LISTS}
-    values = {"lists": lists, "headings": LISTS, "groups": groups(rows), "error_rates": error_rates}
+    values = {"lists": lists, "headings": LISTS, "error_rates": error_rates}
+    values |= {"groups": groups(rows), "groups_of_tasks": groups(rows, tasks_by_run())}
     values |= {"earlier": earlier, "legend": legend(words_of(rows))}
     values |= {"main": [row for row in rows if row["tier"] == "main"], "facts": facts(rows)}
+    values |= {"outcomes": outcomes(facts(rows))}
     values |= {"withdrawn": history.withdrawn(), "sources": sources(rows)}
     return rendered(TEMPLATE, papers=papers, **values)
 
@@ -224,27 +227,12 @@ def counted(rows: Sequence[Row]) -> dict[str, Any]:
     return {"rows": rows, "counts": counts, "groups": groups(rows)}
 
 
-def facts(rows: Sequence[Row]) -> int:
-    """The number of facts that the measured claims state; claims of one fact do not confirm each other."""
-    return len({row["fact"] for row in rows if row["n"]})
-
-
 def sources(rows: Sequence[Row]) -> dict[str, dict[str, int]]:
     """How many claims have a range from each source, and of these the counts of verdicts."""
     of_source: dict[str, list[str]] = {}
     for row in rows:
         of_source.setdefault(row["source"], []).append(row["verdict"])
     return {source: {word: verdicts.count(word) for word in VERDICTS} for source, verdicts in of_source.items()}
-
-
-def groups(rows: Sequence[Row]) -> int:
-    """The number of groups of trainings behind the measured claims; groups share no training, controls included."""
-    apart: list[set[str]] = []
-    for row in rows:
-        cells = set(row["cells"].split())
-        joined = [group for group in apart if group & cells]
-        apart = [group for group in apart if not group & cells] + ([cells.union(*joined)] if cells else [])
-    return len(apart)
 
 
 def known(out: Path) -> dict[str, Measurement]:

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from icl_lab.lab.configs.columns import has_trained
+from icl_lab.studies.claim import stating
 from icl_lab.studies.contrast import Cells, by_name, change_by_seed, results
 from icl_lab.studies.order_noise import figures, page, predictions, table
 from icl_lab.studies.order_noise.agreement import AGREEMENT
 from icl_lab.studies.order_noise.claims import CLAIMS
 from icl_lab.studies.order_noise.curves import RUN_FIGURES
+from icl_lab.studies.order_noise.facts import FACTS
 from icl_lab.studies.order_noise.findings import FINDINGS, stated
 from icl_lab.studies.order_noise.measures import CONTRASTS
 from icl_lab.studies.order_noise.plateaus import PLATEAUS
@@ -58,4 +60,6 @@ TABLES = {
     **predictions.TABLES,
 }
 CONDITIONS = Conditions(SEEDS, grids, table.FILES, write, remake, page.values, listed)
-STUDY = Study("order_noise", RUNS, CLAIMS, RUN_FIGURES, REMARKS, CONDITIONS, also_shown=("steps_by_position",))
+STUDY = Study(
+    "order_noise", RUNS, stating(CLAIMS, FACTS), RUN_FIGURES, REMARKS, CONDITIONS, also_shown=("steps_by_position",)
+)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from icl_lab.studies.claim import stating
 from icl_lab.studies.stages.claims import CLAIMS
+from icl_lab.studies.stages.facts import FACTS
 from icl_lab.studies.stages.figures import FIGURES
 from icl_lab.studies.stages.findings import FINDINGS
 from icl_lab.studies.stages.remarks import REMARKS
@@ -10,5 +12,12 @@ from icl_lab.studies.stages.runs import ANALYSES, RUNS
 from icl_lab.studies.study import Study
 
 STUDY = Study(
-    "stages", RUNS, CLAIMS, FIGURES, REMARKS, findings=FINDINGS, analyses=ANALYSES, also_shown=("unit_stages",)
+    "stages",
+    RUNS,
+    stating(CLAIMS, FACTS),
+    FIGURES,
+    REMARKS,
+    findings=FINDINGS,
+    analyses=ANALYSES,
+    also_shown=("unit_stages",),
 )

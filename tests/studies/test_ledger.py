@@ -29,7 +29,6 @@ from icl_lab.studies.ledger import (
     PAGE,
     earlier_rows,
     error_rates_in,
-    groups,
     known,
     read_measurements,
     row,
@@ -336,13 +335,6 @@ def test_settings_of_fresh_readings_share_no_seed() -> None:
         assert not shared or frozenset((name, other)) in paired, (name, other)
     elsewhere = {seed for name in RUNS if name not in fresh for seed in RUNS[name].seeds}
     assert not elsewhere & {seed for name in fresh for seed in RUNS[name].seeds}
-
-
-def test_claims_that_share_a_training_are_one_group() -> None:
-    """The third joins the first two, the fourth is alone, the fifth is not measured."""
-    trained_on = (("a", "b"), ("c",), ("b", "c", "d"), ("e",), ())
-    rows = [row(A_STUDY, claim(0, 1), measured(0.5)._replace(cells=cells)) for cells in trained_on]
-    assert [groups(rows[:count]) for count in range(6)] == [0, 1, 2, 1, 2, 2]
 
 
 def test_a_line_says_whose_claim_it_is_and_how_to_measure_it() -> None:
