@@ -11,7 +11,7 @@ from typing import Any
 from icl_lab.lab.environment import extra
 from icl_lab.src.planning import MOST_SEEDS
 from icl_lab.studies.claim import ORIGINS, OURS, UNBOUNDED
-from icl_lab.studies.words import TWO_KINDS, legend, words_of
+from icl_lab.studies.words import OTHER_SCALE, TWO_KINDS, legend, words_of
 
 LARGEST = 1e5  # what is larger has diverged, and its digits say nothing
 MOST_DECIMALS = 6
@@ -107,6 +107,8 @@ def verdict(row: Mapping[str, Any]) -> str:
     words = str(row["verdict"])
     if row["reading_says"] != row["verdict"]:
         words += f" ({row['reading_says']} at n = {row['n']})"
+    if row["verdict"] == OTHER_SCALE:
+        words += f": {row['smaller']}"
     if row["of_kind"] is not None and row["verdict"] == TWO_KINDS:
         words += f", {row['of_kind']} of {row['n']} [{row['of_kind_low']:.2f}, {row['of_kind_high']:.2f}]"
     if row["because"]:

@@ -23,7 +23,7 @@ MEANINGS = {
     UNINFORMATIVE: "the rival's interval reaches the range, or its difference from the model is not clear of 0; or "
     "untrained networks are in the range",
     PROVISIONAL: "the numbers say so, but fewer than 8 seeds",
-    OTHER_SCALE: "the numbers say so, but of smaller models or shorter training than the paper's",
+    OTHER_SCALE: "the numbers say so, but of smaller models, smaller batches or shorter training than the paper's",
     NOT_RUN: "its runs have not been trained",
 }
 VERDICTS = tuple(MEANINGS)

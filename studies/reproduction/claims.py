@@ -19,6 +19,12 @@ from icl_lab.studies.runs import has_trained
 
 DERIVED, PLOT, TEXT, OURS = "derived", "plot reading", "text", "ours"
 COSINE: dict[str, Any] = {"scale": "fisher"}
+SHORT_TOKENS: dict[str, Any] = {
+    "smaller": "5000 steps of 512 tasks, from larger weights; the published program has 10 000 of 2048"
+}
+SHORT_SINES: dict[str, Any] = {"smaller": "20 000 steps of 256 sines; the paper has 50 000 of 2048"}
+WITHOUT_MLP: dict[str, Any] = {"smaller": "one head and no MLPs; the paper's have four heads and MLPs"}
+FIVE_BLOCKS: dict[str, Any] = {"smaller": "five blocks; the paper's have twelve"}
 SHARE: dict[str, Any] = {"scale": "fraction"}
 MAIN: dict[str, Any] = {"tier": "main"}
 ONE_EACH = "one step of the best size for each context"  # one step of conjugate gradients
@@ -42,7 +48,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("one_layer_plateau_length", "2a", "one linear layer: step of the first record below the plateau", 2000, 1000, 3000, PLOT, over_training.steps_until_learnt, "one_layer_main", spacing=25, control=Rival("the step from which the loss is within 5 % of its last", over_training.steps_until_near_the_end), **MAIN),
     Claim("one_step_size", "2a", "best step size eta/N of one step of GD", 0.60606, *around(0.60606, 0.02), DERIVED, algorithms.best_step, control=Rival("the best for eleven pairs, as if the query were one", partial(algorithms.best_step, pairs=11)), **MAIN),
     *(
-        Claim(f"{name}_trained", figure, f"{words}: share of runs that train", 1.0, 0.5, 1.0, OURS, has_trained, runs, profile, scale="share")
+        Claim(f"{name}_trained", figure, f"{words}: share of runs that train", 1.0, 0.5, 1.0, OURS, has_trained, runs, profile, scale="share", **(SHORT_TOKENS if name == "interleaved" else {}))
         for name, figure, words, runs, profile in (
             ("one_layer", "2a", "one linear layer", "one_layer_again", "quick"),
             ("two_layers", "3a", "two recurrent layers", "two_layers_main", "quick"),
@@ -137,9 +143,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("twelve_blocks_plus_plus", "8", "twelve blocks with MLPs and four heads: loss ratio to GD++", 1.0, 0.0, 1.05, TEXT, trained.over("gd_plus_plus"), "twelve_blocks", "gpu"),
     Claim("twelve_blocks_median", "8", "twelve blocks with MLPs and four heads: ratio of median losses over contexts to GD++", 1.0, 0.0, 1.05, TEXT, trained.median_over("gd_plus_plus"), "twelve_blocks", "gpu"),
     Claim("twelve_blocks_median_paper", "", "twelve blocks with MLPs and four heads: ratio of median losses over contexts to GD++ of one step size and one gamma, as a short training finds them", 1.0, 0.0, 1.05, OURS, trained.median_over("gd_plus_plus_paper"), "twelve_blocks", "gpu", **FOUND),
-    Claim("twelve_layers_median", "8", "twelve layers without MLPs, one head: ratio of median losses over contexts to GD++", 1.0, 0.0, 1.05, TEXT, trained.median_over("gd_plus_plus"), "twelve_layers", "full"),
+    Claim("twelve_layers_median", "8", "twelve layers without MLPs, one head: ratio of median losses over contexts to GD++", 1.0, 0.0, 1.05, TEXT, trained.median_over("gd_plus_plus"), "twelve_layers", "full", **WITHOUT_MLP),
     Claim("twelve_layers_median_paper", "", "twelve layers without MLPs, one head: ratio of median losses over contexts to GD++ of one step size and one gamma, as a short training finds them", 1.0, 0.0, 1.05, OURS, trained.median_over("gd_plus_plus_paper"), "twelve_layers", "full", **FOUND),
-    Claim("five_blocks_median", "8", "five blocks with MLPs and four heads: ratio of median losses over contexts to GD++", 1.0, 0.0, 1.05, OURS, trained.median_over("gd_plus_plus"), "five_blocks", "gpu"),
+    Claim("five_blocks_median", "8", "five blocks with MLPs and four heads: ratio of median losses over contexts to GD++", 1.0, 0.0, 1.05, OURS, trained.median_over("gd_plus_plus"), "five_blocks", "gpu", **FIVE_BLOCKS),
     Claim("twelve_blocks_cosine", "8", "twelve blocks with MLPs and four heads: cosine of their sensitivities with GD++'s", 0.97, 0.95, 1.0, PLOT, trained.against("gd_plus_plus", "model_cos"), "twelve_blocks", "gpu", **COSINE),
     # softmax and layer norm
     Claim("softmax_1_head_left_plateau", "11", "one softmax head: share of runs whose loss falls below .9 of predicting zero in 5000 steps", 1.0, 0.5, 1.0, OURS, trained.below_zero, "softmax_1_head", scale="share"),
@@ -167,27 +173,27 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("ten_seeds_plateau", "15", "one head, ten seeds: step of the first record below the plateau, every seed's", 4000, 2000, 6000, PLOT, over_training.steps_until_learnt, "ten_seeds", "full", every=True, spacing=500),
     Claim("ten_seeds_2_heads_loss", "15", "two heads, ten seeds: loss ratio to one tuned step of GD, every seed's", 1.0, 0.99, 1.02, PLOT, trained.over("gd"), "ten_seeds_2_heads", "full", every=True),
     # interleaved tokens
-    Claim("interleaved_loss", "5", "two layers on interleaved tokens: loss ratio to one tuned step of GD", 1.02, 0.99, 1.08, PLOT, trained.over("gd"), "interleaved_again", control=Rival(ONE_EACH, trained.over("gd", "conjugate_gradients")), **MAIN, among=has_trained),
-    Claim("interleaved_own_x", "5", "interleaved tokens, first layer: sensitivity to a row's own token, in the channels of x", 3.1623, *around(10**0.5, 0.05), PLOT, trained.sensitivity_to("own", "_x"), "interleaved"),
-    Claim("interleaved_ratio", "5", "interleaved tokens, first layer: sensitivity to the next token over that to the others, with the next one among these (at most 19)", 17.0, 12.0, 19.0, PLOT, trained.next_over_other(), "interleaved"),
-    Claim("interleaved_ratio_x", "5", "interleaved tokens, first layer, in the channels of x: sensitivity to the next token over that to the others, with the next one among these (at most 19)", 17.0, 12.0, 19.0, PLOT, trained.next_over_other("_x"), "interleaved"),
-    Claim("interleaved_next", "5", "interleaved tokens, first layer: sensitivity to the next token", 0.85, *around(0.85, 0.2), PLOT, trained.sensitivity_to("next"), "interleaved"),
-    Claim("interleaved_next_x", "5", "interleaved tokens, first layer: sensitivity to the next token, in the channels of x", 0.85, *around(0.85, 0.2), PLOT, trained.sensitivity_to("next", "_x"), "interleaved"),
-    Claim("interleaved_onset", "5", "interleaved tokens: step by which a tenth of the copying is learnt over that by which a tenth of the loss has fallen", 0.8, 0.0, 0.95, OURS, over_training.onset_of_copying, "interleaved", spacing=0.1, control=Without("it compares two times of one training")),
-    Claim("interleaved_shared_loss", "5", "two layers on the published interleaved tokens, labels in a channel of x: loss ratio to one tuned step of GD", 1.02, 0.99, 1.08, PLOT, trained.over("gd"), "interleaved_shared", "full"),
-    Claim("interleaved_shared_ratio", "5", "published interleaved tokens, first layer: sensitivity to the next token over that to the others, with the next one among these (at most 19)", 17.0, 12.0, 19.0, PLOT, trained.next_over_other(), "interleaved_shared", "full"),
-    Claim("interleaved_shared_next", "5", "published interleaved tokens, first layer: sensitivity to the next token", 0.85, *around(0.85, 0.2), PLOT, trained.sensitivity_to("next"), "interleaved_shared", "full"),
+    Claim("interleaved_loss", "5", "two layers on interleaved tokens: loss ratio to one tuned step of GD", 1.02, 0.99, 1.08, PLOT, trained.over("gd"), "interleaved_again", control=Rival(ONE_EACH, trained.over("gd", "conjugate_gradients")), **MAIN, among=has_trained, **SHORT_TOKENS),
+    Claim("interleaved_own_x", "5", "interleaved tokens, first layer: sensitivity to a row's own token, in the channels of x", 3.1623, *around(10**0.5, 0.05), PLOT, trained.sensitivity_to("own", "_x"), "interleaved", **SHORT_TOKENS),
+    Claim("interleaved_ratio", "5", "interleaved tokens, first layer: sensitivity to the next token over that to the others, with the next one among these (at most 19)", 17.0, 12.0, 19.0, PLOT, trained.next_over_other(), "interleaved", **SHORT_TOKENS),
+    Claim("interleaved_ratio_x", "5", "interleaved tokens, first layer, in the channels of x: sensitivity to the next token over that to the others, with the next one among these (at most 19)", 17.0, 12.0, 19.0, PLOT, trained.next_over_other("_x"), "interleaved", **SHORT_TOKENS),
+    Claim("interleaved_next", "5", "interleaved tokens, first layer: sensitivity to the next token", 0.85, *around(0.85, 0.2), PLOT, trained.sensitivity_to("next"), "interleaved", **SHORT_TOKENS),
+    Claim("interleaved_next_x", "5", "interleaved tokens, first layer: sensitivity to the next token, in the channels of x", 0.85, *around(0.85, 0.2), PLOT, trained.sensitivity_to("next", "_x"), "interleaved", **SHORT_TOKENS),
+    Claim("interleaved_onset", "5", "interleaved tokens: step by which a tenth of the copying is learnt over that by which a tenth of the loss has fallen", 0.8, 0.0, 0.95, OURS, over_training.onset_of_copying, "interleaved", spacing=0.1, control=Without("it compares two times of one training"), **SHORT_TOKENS),
+    Claim("interleaved_shared_loss", "5", "two layers on the published interleaved tokens, labels in a channel of x: loss ratio to one tuned step of GD", 1.02, 0.99, 1.08, PLOT, trained.over("gd"), "interleaved_shared", "full", **SHORT_TOKENS),
+    Claim("interleaved_shared_ratio", "5", "published interleaved tokens, first layer: sensitivity to the next token over that to the others, with the next one among these (at most 19)", 17.0, 12.0, 19.0, PLOT, trained.next_over_other(), "interleaved_shared", "full", **SHORT_TOKENS),
+    Claim("interleaved_shared_next", "5", "published interleaved tokens, first layer: sensitivity to the next token", 0.85, *around(0.85, 0.2), PLOT, trained.sensitivity_to("next"), "interleaved_shared", "full", **SHORT_TOKENS),
     Claim("interleaved_published_loss", "5", "two layers trained as published, on the published tokens and from such initial weights: loss ratio to one tuned step of GD", 1.02, 0.99, 1.08, PLOT, trained.over("gd"), "interleaved_published", "full"),
     Claim("interleaved_published_ratio", "5", "trained as published, first layer: sensitivity to the next token over that to the others, with the next one among these (at most 19)", 17.0, 12.0, 19.0, PLOT, trained.next_over_other(), "interleaved_published_main", "full", control=Rival("its sensitivity to the token before", trained.before_over_other), **MAIN, among=has_trained),
     Claim("interleaved_published_next", "5", "trained as published, first layer: sensitivity to the next token", 0.85, *around(0.85, 0.2), PLOT, trained.sensitivity_to("next"), "interleaved_published", "full"),
     Claim("interleaved_published_plateau", "5", "trained as published: step of the first record below the plateau", 15_000, 10_000, 24_000, PLOT, over_training.steps_until_learnt, "interleaved_published", "full", spacing=500),
     # sines
-    Claim("sine_ratio", "4", "sines, an MLP below one linear layer: loss ratio to its meta-learned control", 1.0, 0.8, 1.2, PLOT, sines.beside_control("loss_ratio"), "sine", "full", "sine_control"),
-    Claim("sine_cosine", "4", "sines: cosine of the sensitivities of model and control", 0.93, 0.88, 1.0, PLOT, sines.beside_control("model_cos"), "sine", "full", "sine_control", **COSINE),
-    Claim("sine_before", "4", "sines, before the context: distance of model's and control's functions over the sine's norm", 0.1, 0.0, 0.2, OURS, sines.functions_apart("before"), "sine", "full", "sine_control"),
-    Claim("sine_after", "4", "sines, after the context: distance of model's and control's functions over the sine's norm", 0.1, 0.0, 0.2, OURS, sines.functions_apart("after"), "sine", "full", "sine_control"),
-    Claim("sine_tied_ratio", "4", "sines, amplitude and phase from one key as published: loss ratio to the control", 1.0, 0.8, 1.2, PLOT, sines.beside_control("loss_ratio"), "sine_tied", "full", "sine_control_tied"),
-    Claim("sine_tied_cosine", "4", "sines, from one key: cosine of the sensitivities of model and control", 0.93, 0.88, 1.0, PLOT, sines.beside_control("model_cos"), "sine_tied", "full", "sine_control_tied", **COSINE),
+    Claim("sine_ratio", "4", "sines, an MLP below one linear layer: loss ratio to its meta-learned control", 1.0, 0.8, 1.2, PLOT, sines.beside_control("loss_ratio"), "sine", "full", "sine_control", **SHORT_SINES),
+    Claim("sine_cosine", "4", "sines: cosine of the sensitivities of model and control", 0.93, 0.88, 1.0, PLOT, sines.beside_control("model_cos"), "sine", "full", "sine_control", **COSINE, **SHORT_SINES),
+    Claim("sine_before", "4", "sines, before the context: distance of model's and control's functions over the sine's norm", 0.1, 0.0, 0.2, OURS, sines.functions_apart("before"), "sine", "full", "sine_control", **SHORT_SINES),
+    Claim("sine_after", "4", "sines, after the context: distance of model's and control's functions over the sine's norm", 0.1, 0.0, 0.2, OURS, sines.functions_apart("after"), "sine", "full", "sine_control", **SHORT_SINES),
+    Claim("sine_tied_ratio", "4", "sines, amplitude and phase from one key as published: loss ratio to the control", 1.0, 0.8, 1.2, PLOT, sines.beside_control("loss_ratio"), "sine_tied", "full", "sine_control_tied", **SHORT_SINES),
+    Claim("sine_tied_cosine", "4", "sines, from one key: cosine of the sensitivities of model and control", 0.93, 0.88, 1.0, PLOT, sines.beside_control("model_cos"), "sine_tied", "full", "sine_control_tied", **COSINE, **SHORT_SINES),
     Claim("sine_tied_loss", "4", "sines, from one key, 50 000 steps of 2048 tasks: the transformer's loss", 0.00095, *around(0.00095, 0.2), PLOT, sines.loss, "sine_tied_paper", "full"),
     Claim("sine_loss", "4", "sines, 50 000 steps of 2048 tasks: the transformer's loss", 0.00095, *around(0.00095, 0.2), PLOT, sines.loss, "sine_paper", "full"),
     Claim("sine_control_loss", "4", "sines, 50 000 steps of 2048 tasks: the control's loss", 0.00095, *around(0.00095, 0.2), PLOT, sines.loss, "sine_control_paper", "full"),

@@ -27,8 +27,14 @@ from icl_lab.studies.stages import measures, published
 HOOGLAND = "Hoogland et al. 2024, arXiv 2402.02364"
 DERIVED, TEXT, CHOSEN = "derived", "text", "ours"
 
-BY_HOOGLAND: dict[str, Any] = {"paper": HOOGLAND}
-BY_CARROLL: dict[str, Any] = {"paper": CARROLL, "control": Without("the pools are each other's controls")}
+AT_SIZE: dict[str, Any] = {"paper": HOOGLAND}
+BY_HOOGLAND: dict[str, Any] = AT_SIZE | {"smaller": "batches of 64 sequences; the paper's have 256"}
+IN_SHORT: dict[str, Any] = AT_SIZE | {"smaller": "70 000 steps of 64 sequences; the paper has 500 000 of 256"}
+BY_CARROLL: dict[str, Any] = {
+    "paper": CARROLL,
+    "control": Without("the pools are each other's controls"),
+    "smaller": "dimension 4, and a decoder of 50 000 weights; the paper has 8, and 2.65 million",
+}
 BY_US: dict[str, Any] = {"about": "ours", "paper": OURS}
 IS_NULL: dict[str, Any] = {"control": Without("the range is that of the null itself")}
 OVER_TRAINING: dict[str, Any] = {"control": Without("a network that is not trained has no trajectory")}
@@ -73,7 +79,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("rise_is_loss", "2", "published setting, up to the largest LLC: slope of the LLC in the loss over -nβ", 1.0, 0.95, 1.05, DERIVED, measures.loss_slope_of_rise("published"), "short_schedule", "full", scale="linear", **BY_US, **IS_NULL),
     Claim("decline_is_norm", "2", "published setting: fall of the LLC from its largest to the end over what the growth of |w| alone makes of it", 1.0, 0.7, 1.3, DERIVED, measures.decline_over_norm_null("published"), "short_schedule", "full", scale="linear", **BY_US, **IS_NULL),
     Claim("decline_is_norm_and_loss", "2", "published setting: fall of the LLC from its largest to the end over what the growth of |w| and the fall of the loss make of it", 1.0, 0.7, 1.3, DERIVED, measures.decline_over_norm_null("published", with_loss=True), "short_schedule", "full", scale="linear", **BY_US, **IS_NULL),
-    Claim("decline", "2", "published setting: fall of the LLC from its largest to the end, over the largest", 0.2, 0.1, 0.35, TEXT, measures.decline("published"), "short_schedule", "full", scale="fraction", control=Rival("the same at a constant learning rate", runs=("constant_rate",)), **BY_HOOGLAND),
+    Claim("decline", "2", "published setting: fall of the LLC from its largest to the end, over the largest", 0.2, 0.1, 0.35, TEXT, measures.decline("published"), "short_schedule", "full", scale="fraction", control=Rival("the same at a constant learning rate", runs=("constant_rate",)), **IN_SHORT),
     Claim("decline_without_norms", "2", "without layer norms, published setting: fall of the LLC from its largest to the end, over the largest", 0.05, 0.0, 0.1, CHOSEN, measures.decline("published"), "no_layer_norm", "full", scale="fraction", control=Rival("the same with layer norms", runs=("short_schedule",)), **BY_US),
     Claim("rise_is_loss_doubled", "2", "residual doubled, published setting, up to the largest LLC: slope of the LLC in the loss over -nβ", 1.0, 0.95, 1.05, DERIVED, measures.loss_slope_of_rise("published"), "doubled_residual", "full", scale="linear", **BY_US, **IS_NULL),
     Claim("regression_stage", "2", "70 000 steps: at least one stage differs from its nulls at all unsaturated settings", 1.0, 1.0, UNBOUNDED, CHOSEN, measures.claimed_stages, "short_schedule_stages", "full", scale="nonnegative", every=True, **BY_US | OVER_TRAINING),
@@ -84,7 +90,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("largest_llc", "2", "500 000 steps, published setting: largest LLC over training", 171.0, 150.0, 190.0, TEXT, measures.largest("llc_published"), "long_schedule", "full", **BY_HOOGLAND | OVER_TRAINING),
     Claim("last_llc", "2", "500 000 steps, published setting: LLC at the end", 128.0, 100.0, 150.0, TEXT, measures.end_of("llc_published"), "long_schedule", "full", **BY_HOOGLAND, **FROM_START),
     Claim("losses_by_position", "4", "500 000 steps: largest relative difference of a position's loss at the end from the published one", 0.05, 0.0, 0.15, TEXT, measures.off_losses_by_position(published.LOSSES_BY_POSITION), "long_schedule", "full", **BY_HOOGLAND, **FROM_START),
-    Claim("icl_score_256", "4", "500 000 steps of 256 sequences: ICL score at the end, the first position's loss less the last's", 3.73, 3.4, 4.0, TEXT, measures.end_of("id_icl_1_k_text"), "large_batch", "gpu", scale="linear", **BY_HOOGLAND, **FROM_START),
+    Claim("icl_score_256", "4", "500 000 steps of 256 sequences: ICL score at the end, the first position's loss less the last's", 3.73, 3.4, 4.0, TEXT, measures.end_of("id_icl_1_k_text"), "large_batch", "gpu", scale="linear", **AT_SIZE, **FROM_START),
     Claim("embedding_collapse", "5", "500 000 steps: smallest share of the token embedding's singular values squared, at the end", 0.015, 0.0, 0.05, TEXT, measures.end_of("embedding_smallest_share"), "long_schedule", "full", **BY_HOOGLAND, **FROM_START),
     Claim("layer_norm_collapse", "5", "500 000 steps: mean scale of the read-out's layer norm at the end", 0.09, 0.0, 0.25, TEXT, measures.end_of("read_out_norm_gamma_mean"), "long_schedule", "full", **BY_HOOGLAND, **FROM_START),
     Claim("peak_moves", "2", "exponent, in the schedule's length, of the step of the largest LLC at the published setting", 0.5, 0.3, 0.8, DERIVED, measures.moves_with_length(measures.peak_step("published")), "schedules", "full", scale="linear", spacing=0.25, **BY_US, **OVER_LENGTHS),

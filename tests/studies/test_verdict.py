@@ -27,9 +27,9 @@ def measured(*values: float, control: tuple[float, ...] = ()) -> Measurement:
 
 
 def verdict(c: Claim, *values: float, control: tuple[float, ...] = ()) -> str:
-    """The verdict, whatever the number of seeds."""
+    """The verdict, whatever the number of seeds and the scale of the setting."""
     judged = judge(c, measured(*values, control=control))
-    return judged.says if judged.verdict == "provisional" else judged.verdict
+    return judged.says if judged.verdict in ("provisional", "not at the paper's scale") else judged.verdict
 
 
 def test_reproduced_is_an_interval_inside_the_range_not_a_mean() -> None:
@@ -263,6 +263,13 @@ def test_what_diverged_is_never_reproduced_nor_contradicted_by_few() -> None:
     assert verdict(c, *[math.inf] * 3) == "undecided"
     assert verdict(c, *[math.inf] * 5) == "contradicted"
     assert verdict(c, *[0.5] * 7, math.inf) == "reproduced"  # the median of eight, by order statistics
+
+
+def test_what_theory_derives_is_of_no_scale_and_what_we_find_is_of_our_own() -> None:
+    """Only a paper's number, or our bound for its sentence, needs the paper's setting."""
+    smaller = [c for _, c in CLAIMS if c.smaller]
+    assert {c.origin for c in smaller} <= {"plot reading", "text", "bound"}
+    assert {c.about for c in smaller} == {"paper"}
 
 
 @pytest.mark.parametrize(("study", "c"), CLAIMS, ids=[c.name for _, c in CLAIMS])
