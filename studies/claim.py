@@ -17,13 +17,15 @@ THEORY = "theory"  # the source of a range that a theorem gives
 
 # source of a range -> what it is
 ORIGINS = {
-    "plot reading": "read off a paper's plot: the larger of 5 % and the reading error, or the spread shown",
+    "plot reading": "read off a paper's plot: the larger of 5 % and the reading error, or the spread shown; of two "
+    "curves of one plot, how far apart they can be told",
     "text": "stated in a paper's text",
     THEORY: "a theorem, with what discretisation and sampling add",
     "derived": "a closed form or an independent computation, with what discretisation and sampling add",
     "prototype": "an independent prototype with other samples",
     "bound": "ours: a number for a paper's sentence",
-    "pilot": "ours, after pilot runs: the claim repeats our pilot on other seeds",
+    "expectation": "ours, before any run: what we expected",
+    "pilot": "ours, after pilot runs: the claim only repeats our pilot on other seeds",
 }
 
 UNBOUNDED = 1e6  # as an upper end: there is none; as a lower end, its negative
@@ -122,7 +124,7 @@ class Claim(NamedTuple):
 
     @property
     def origin(self) -> str:
-        """Where the range comes from, a key of `ORIGINS`; ours bounds a paper's sentence, or follows a pilot."""
+        """Where the range comes from, a key of `ORIGINS`; "ours" bounds a paper's sentence, or follows a pilot."""
         ours = "bound" if self.about == "paper" else "pilot"
         return ours if self.source == "ours" else self.source
 

@@ -17,7 +17,7 @@ from icl_lab.store.atomic import csv_bytes
 from icl_lab.store.lock import locked_file
 from icl_lab.store.readers import StoreError, expecting, read_csv
 from icl_lab.studies import history
-from icl_lab.studies.claim import LISTS, OURS, UNTRAINED_SUFFIX, Claim, Measurement, Rival, Untrained, Without
+from icl_lab.studies.claim import LISTS, ORIGINS, OURS, UNTRAINED_SUFFIX, Claim, Measurement, Rival, Untrained, Without
 from icl_lab.studies.dependence import facts, groups, outcomes, tasks_by_run
 from icl_lab.studies.history import Revision
 from icl_lab.studies.study import Study, all_studies
@@ -228,11 +228,9 @@ def counted(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def sources(rows: Sequence[Row]) -> dict[str, dict[str, int]]:
-    """How many claims have a range from each source, and of these the counts of verdicts."""
-    of_source: dict[str, list[str]] = {}
-    for row in rows:
-        of_source.setdefault(row["source"], []).append(row["verdict"])
-    return {source: {word: verdicts.count(word) for word in VERDICTS} for source, verdicts in of_source.items()}
+    """How many claims have a range from each source, in the order of `ORIGINS`, and of these the counts of verdicts."""
+    verdicts = {source: [row["verdict"] for row in rows if row["source"] == source] for source in ORIGINS}
+    return {source: {word: of.count(word) for word in VERDICTS} for source, of in verdicts.items() if of}
 
 
 def known(out: Path) -> dict[str, Measurement]:

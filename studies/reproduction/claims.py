@@ -17,7 +17,7 @@ from icl_lab.studies.claim import UNBOUNDED, Claim, Rival, Untrained, Without, a
 from icl_lab.studies.reproduction.measures import algorithms, depth, over_training, rolled, sines, trained
 from icl_lab.studies.runs import has_trained
 
-DERIVED, PLOT, TEXT, OURS = "derived", "plot reading", "text", "ours"
+DERIVED, PLOT, TEXT, OURS, EXPECTED = "derived", "plot reading", "text", "ours", "expectation"
 COSINE: dict[str, Any] = {"scale": "fisher"}
 SHORT_TOKENS: dict[str, Any] = {
     "smaller": "5000 steps of 512 tasks, from larger weights; the published program has 10 000 of 2048"
@@ -107,7 +107,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("three_layers_plus_plus_paper", "9", "three recurrent layers: loss ratio to GD++ of one step size and one gamma, as a short training finds them", 1.0, 0.0, 1.05, TEXT, distances.between("loss_ratio", "gd_plus_plus_paper"), "three_layers", "full"),
     Claim("three_layers_gd_own_steps", "", "three recurrent layers: loss ratio to three steps of GD, a step size for each", 0.71, 0.0, 0.71 * 1.05, DERIVED, distances.between("loss_ratio", "gd_own_steps"), "three_layers", "full", **FOUND),
     *(
-        Claim(f"{runs}_own_steps", "", f"{words}: 1 - cosine with GD++ over 1 - cosine with GD of a step size for each step", expected, 0.0, 0.5, OURS, distances.nearer_than("gd_plus_plus", "gd_own_steps"), runs, profile, **NEARER)
+        Claim(f"{runs}_own_steps", "", f"{words}: 1 - cosine with GD++ over 1 - cosine with GD of a step size for each step", expected, 0.0, 0.5, EXPECTED, distances.nearer_than("gd_plus_plus", "gd_own_steps"), runs, profile, **NEARER)
         for runs, words, expected, profile in (
             ("three_layers", "three recurrent layers", 0.21, "full"),
             ("five_layers", "five layers with untied weights", 0.06, "full"),
@@ -126,7 +126,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("ten_layers_cosine", "7", "ten recurrent layers: cosine of their sensitivities with GD++'s", 0.995, 0.99, 1.0, PLOT, trained.against("gd_plus_plus", "model_cos"), "ten_layers", "full", **COSINE),
     Claim("ten_layers_cosine_gd", "7", "ten recurrent layers: cosine of their sensitivities with GD's", 0.98, 0.965, 0.99, PLOT, trained.against("gd", "model_cos"), "ten_layers", "full", **COSINE),
     Claim("ten_layers_cosine_paper", "7", "ten recurrent layers: cosine of their sensitivities with those of GD++ of one step size and one gamma, as a short training finds them", 0.995, 0.99, 1.0, PLOT, distances.between("cosine", "gd_plus_plus_paper"), "ten_layers", "full", **COSINE),
-    Claim("ten_layers_own_steps_paper", "", "ten recurrent layers: 1 - cosine with GD++ of one step size and one gamma over 1 - cosine with GD of a step size for each step", 0.48, 0.0, 0.5, OURS, distances.nearer_than("gd_plus_plus_paper", "gd_own_steps"), "ten_layers", "full", **NEARER),
+    Claim("ten_layers_own_steps_paper", "", "ten recurrent layers: 1 - cosine with GD++ of one step size and one gamma over 1 - cosine with GD of a step size for each step", 0.48, 0.0, 0.5, EXPECTED, distances.nearer_than("gd_plus_plus_paper", "gd_own_steps"), "ten_layers", "full", **NEARER),
     Claim("ten_layers_predictions", "7", "ten recurrent layers: mean |prediction difference| to GD++", 0.04, 0.0, 0.05, PLOT, trained.against("gd_plus_plus", "preds_diff"), "ten_layers", "full"),
     Claim("ten_layers_over_five", "7", "ten recurrent layers: loss ratio to five layers with untied weights", 3.0, 1.5, 10.0, OURS, trained.loss_over_that_of, "ten_layers", "full", "five_layers", control=Untrained(both=True)),
     Claim("five_layers_loss", "3b", "five layers with untied weights: loss", 0.01, 0.0, 0.0175 * 1.05, PLOT, trained.loss, "five_layers", "full"),
@@ -142,9 +142,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("five_layers_predictions", "3b", "five layers with untied weights: mean |prediction difference| to GD++", 0.05, 0.0, 0.06, PLOT, trained.against("gd_plus_plus", "preds_diff"), "five_layers", "full"),
     Claim("twelve_blocks_plus_plus", "8", "twelve blocks with MLPs and four heads: loss ratio to GD++", 1.0, 0.0, 1.05, TEXT, trained.over("gd_plus_plus"), "twelve_blocks", "gpu"),
     Claim("twelve_blocks_median", "8", "twelve blocks with MLPs and four heads: ratio of median losses over contexts to GD++", 1.0, 0.0, 1.05, TEXT, trained.median_over("gd_plus_plus"), "twelve_blocks", "gpu"),
-    Claim("twelve_blocks_median_paper", "", "twelve blocks with MLPs and four heads: ratio of median losses over contexts to GD++ of one step size and one gamma, as a short training finds them", 1.0, 0.0, 1.05, OURS, trained.median_over("gd_plus_plus_paper"), "twelve_blocks", "gpu", **FOUND),
+    Claim("twelve_blocks_median_paper", "", "twelve blocks with MLPs and four heads: ratio of median losses over contexts to GD++ of one step size and one gamma, as a short training finds them", 1.0, 0.0, 1.05, EXPECTED, trained.median_over("gd_plus_plus_paper"), "twelve_blocks", "gpu", **FOUND),
     Claim("twelve_layers_median", "8", "twelve layers without MLPs, one head: ratio of median losses over contexts to GD++", 1.0, 0.0, 1.05, TEXT, trained.median_over("gd_plus_plus"), "twelve_layers", "full", **WITHOUT_MLP),
-    Claim("twelve_layers_median_paper", "", "twelve layers without MLPs, one head: ratio of median losses over contexts to GD++ of one step size and one gamma, as a short training finds them", 1.0, 0.0, 1.05, OURS, trained.median_over("gd_plus_plus_paper"), "twelve_layers", "full", **FOUND),
+    Claim("twelve_layers_median_paper", "", "twelve layers without MLPs, one head: ratio of median losses over contexts to GD++ of one step size and one gamma, as a short training finds them", 1.0, 0.0, 1.05, EXPECTED, trained.median_over("gd_plus_plus_paper"), "twelve_layers", "full", **FOUND),
     Claim("five_blocks_median", "8", "five blocks with MLPs and four heads: ratio of median losses over contexts to GD++", 1.0, 0.0, 1.05, OURS, trained.median_over("gd_plus_plus"), "five_blocks", "gpu", **FIVE_BLOCKS),
     Claim("twelve_blocks_cosine", "8", "twelve blocks with MLPs and four heads: cosine of their sensitivities with GD++'s", 0.97, 0.95, 1.0, PLOT, trained.against("gd_plus_plus", "model_cos"), "twelve_blocks", "gpu", **COSINE),
     # softmax and layer norm
@@ -205,13 +205,13 @@ CLAIMS: tuple[Claim, ...] = (
         Claim(f"depth_after_{layers}_learnt", "1, depth", f"depth curve, one layer applied {layers} times, runs that left the plateau: MSE", level, *around(level, 0.05), DERIVED, depth.after(layers), "depth_lsa", among=depth.has_learnt)
         for layers, level in ((1, 10.85), (4, 6.35), (12, 3.92), (50, 2.11))
     ),
-    Claim("depth_linear_last", "depth", "four linear layers trained at depth: MSE without the largest thousandth", 3.0, *around(3.0, 0.05), DERIVED, depth.after(-1), "depth_linear", "full"),
-    Claim("depth_linear_unstable", "depth", "four linear layers trained at depth: share of tasks on which they are worse than predicting 0", 0.0, 0.0, 0.01, OURS, depth.unstable, "depth_linear", "full", **SHARE),
-    Claim("depth_linear_inside", "depth", "four linear layers trained at depth, read after the first: MSE ratio to predicting 0", 5.8, 1.0, 100.0, DERIVED, depth.first_over_zero, "depth_linear", "full"),
-    Claim("depth_linear_deep", "depth", "four linear layers with deep supervision: largest MSE ratio of a layer to the one before", 0.6, 0.0, 0.99, OURS, depth.largest_step_up, "depth_linear_deep", "full"),
-    Claim("depth_softmax_small", "depth", "two softmax blocks with deep supervision, D = N = 5: largest MSE ratio of a layer to the one before", 0.7, 0.0, 0.99, OURS, depth.largest_step_up, "depth_softmax_small", "full"),
-    Claim("depth_softmax_small_steps", "depth", "two softmax blocks, D = N = 5: steps of GD for each layer that reach the last one's loss", 5.0, 1.5, UNBOUNDED, OURS, depth.steps_a_layer, "depth_softmax_small", "full", spacing=0.5),
-    Claim("depth_softmax_deep", "depth", "four softmax blocks with deep supervision, D = N = 20: largest MSE ratio of a layer to the one before", 0.8, 0.0, 0.99, OURS, depth.largest_step_up, "depth_softmax", "gpu"),
-    Claim("depth_softmax_ridge", "depth", "four softmax blocks, D = N = 20: MSE ratio to ridge (Bayes)", 1.0, 0.95, 1.2, OURS, depth.last_over("ridge"), "depth_softmax", "gpu"),
+    Claim("depth_linear_last", "depth", "four linear layers trained at depth: MSE without the largest thousandth", 3.0, *around(3.0, 0.05), DERIVED, depth.after(-1), "depth_linear", "full", **FOUND),
+    Claim("depth_linear_unstable", "depth", "four linear layers trained at depth: share of tasks on which they are worse than predicting 0", 0.0, 0.0, 0.01, EXPECTED, depth.unstable, "depth_linear", "full", **SHARE, **FOUND),
+    Claim("depth_linear_inside", "depth", "four linear layers trained at depth, read after the first: MSE ratio to predicting 0", 5.8, 1.0, 100.0, DERIVED, depth.first_over_zero, "depth_linear", "full", **FOUND),
+    Claim("depth_linear_deep", "depth", "four linear layers with deep supervision: largest MSE ratio of a layer to the one before", 0.6, 0.0, 0.99, EXPECTED, depth.largest_step_up, "depth_linear_deep", "full", **FOUND),
+    Claim("depth_softmax_small", "depth", "two softmax blocks with deep supervision, D = N = 5: largest MSE ratio of a layer to the one before", 0.7, 0.0, 0.99, EXPECTED, depth.largest_step_up, "depth_softmax_small", "full", **FOUND),
+    Claim("depth_softmax_small_steps", "depth", "two softmax blocks, D = N = 5: steps of GD for each layer that reach the last one's loss", 5.0, 1.5, UNBOUNDED, EXPECTED, depth.steps_a_layer, "depth_softmax_small", "full", spacing=0.5, **FOUND),
+    Claim("depth_softmax_deep", "depth", "four softmax blocks with deep supervision, D = N = 20: largest MSE ratio of a layer to the one before", 0.8, 0.0, 0.99, EXPECTED, depth.largest_step_up, "depth_softmax", "gpu", **FOUND),
+    Claim("depth_softmax_ridge", "depth", "four softmax blocks, D = N = 20: MSE ratio to ridge (Bayes)", 1.0, 0.95, 1.2, EXPECTED, depth.last_over("ridge"), "depth_softmax", "gpu", **FOUND),
 )
 # fmt: on

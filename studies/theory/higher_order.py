@@ -160,8 +160,8 @@ CLAIMS: tuple[Claim, ...] = (
             1.0,
             has_trained,
             f"{name}_main",
-            scale="share",
-            **GD_PLUS_PLUS,
+            "full",
+            **measures.SHARE,
         )
         for name in MAIN
     ),
@@ -175,8 +175,8 @@ CLAIMS: tuple[Claim, ...] = (
         1.0,
         has_learnt,
         "exact_100_3_further",
-        scale="share",
-        **GD_PLUS_PLUS,
+        "full",
+        **measures.SHARE,
     ),
     claim(
         "order_exact_100_3_among_learnt",
@@ -229,6 +229,7 @@ CLAIMS: tuple[Claim, ...] = (
         profile="full",
         paper=OURS,
         about="ours",
+        source="derived",
     ),
     claim(
         "order_looped_mean",
@@ -242,6 +243,7 @@ CLAIMS: tuple[Claim, ...] = (
         profile="full",
         paper=OURS,
         about="ours",
+        source="derived",
     ),
 )
 

@@ -225,6 +225,7 @@ OF_ALL_RUNS: tuple[Claim, ...] = (
         paired="rotated",
         paper=OURS,
         about="ours",
+        source="ours",
     ),
     # two layers: a preconditioner in each. Not piloted
     *(
@@ -284,12 +285,11 @@ CLAIMS: tuple[Claim, ...] = (
             has_trained,
             f"{name}_main",
             profile,
-            scale="share",
-            paper=paper,
+            **measures.SHARE,
         )
-        for name, where, words, profile, paper in (
-            ("condition_100", "Th. 1", SPECTRA["condition_100"][0], "quick", AHN),
-            ("rotated", "Sec. 5", "eigenvalues 1/i in axes drawn for each context", "full", ZHANG),
+        for name, where, words, profile in (
+            ("condition_100", "Th. 1", SPECTRA["condition_100"][0], "quick"),
+            ("rotated", "Sec. 5", "eigenvalues 1/i in axes drawn for each context", "full"),
         )
     ),
     # runs that stay on the plateau along one direction, at twice the closed form's loss, are the other kind
@@ -318,8 +318,7 @@ CLAIMS: tuple[Claim, ...] = (
             has_trained,
             f"{name}_further",
             "full",
-            scale="share",
-            paper=ZHANG,
+            **measures.SHARE,
         )
         for name in STUCK
     ),
