@@ -12,7 +12,7 @@ from icl_lab.src.checks import ConfigError, require
 from icl_lab.src.intervals import SCALES
 from icl_lab.src.words import did_you_mean
 from icl_lab.studies import history
-from icl_lab.studies.claim import LISTS, ORIGINS, SAMPLED_SEEDS, UNTRAINED_SUFFIX, Claim, Rival, Without
+from icl_lab.studies.claim import LISTS, ORIGINS, UNTRAINED_SUFFIX, Claim, Rival, Without
 from icl_lab.studies.profile import PROFILES
 from icl_lab.studies.study import Study
 from icl_lab.studies.words import MAIN_SEEDS
@@ -60,7 +60,7 @@ def check_readings(study: Study, claims: Iterable[Claim], read: Read) -> None:
 
 def seeds_of(study: Study, claim: Claim) -> tuple[int, ...]:
     """The seeds of a claim's reading, whose number is its n."""
-    return tuple(study.runs_of(claim.runs).seeds) if claim.runs else SAMPLED_SEEDS
+    return tuple(study.runs_of(claim.runs).seeds) if claim.runs else study.sampled_seeds
 
 
 def _listed(seeds: Iterable[int]) -> str:

@@ -56,7 +56,8 @@ def load(file: Path, profile: str) -> Study:
     plugin = next(plugin for plugin in LOADED.values() if plugin.path == file.resolve())
     if plugin.name not in CONJECTURES:
         raise cli.UsageError(
-            f"{file} states no conjecture: it calls no plugins.conjecture(...), see docs/conjecture.md"
+            f"{file} states no conjecture and no study: it calls no plugins.conjecture(...), see docs/conjecture.md, "
+            "and has no STUDY, see docs/extending.md"
         )
     if plugin.name in RUNS_DIRS or f"runs/{plugin.name}" in RUNS_DIRS.values():
         raise cli.UsageError(f"{file} has the name of a study, whose runs it would mix with its own; rename the file")

@@ -83,7 +83,7 @@ def row(study: Study, claim: Claim, measurement: Measurement | None, reading: in
         **_control(claim, judged),
         "smaller": claim.smaller,
         "profile": claim.profile,
-        "command": f"python -m studies.run {study.name} --claims {claim.name}",
+        "command": study.command_of(claim),
         "runs": claim.runs,
         "values": json.dumps(measured.values),
         "seeds": json.dumps(measured.seeds),
@@ -135,7 +135,7 @@ def rows_of(studies: Sequence[Study], measurements: Mapping[str, Measurement]) -
 
 def rows_in(out: Path, studies: Sequence[Study]) -> list[Row]:
     """The lines of these studies' claims as pages show them, from the ledger in a folder."""
-    return shown(rows_of(studies, known(out)), earlier_rows(out))
+    return shown(rows_of(studies, known(out, studies)), earlier_rows(out, studies))
 
 
 def shown(rows: Sequence[Row], earlier: Sequence[Row]) -> list[Row]:
@@ -151,20 +151,23 @@ def shown(rows: Sequence[Row], earlier: Sequence[Row]) -> list[Row]:
     ]
 
 
-def write(out: Path, measured: Mapping[str, Measurement]) -> None:
-    """Writes claims.csv and claims.md: these measurements, and of the other claims those that are there.
+def write(out: Path, measured: Mapping[str, Measurement], studies: Sequence[Study] = ()) -> None:
+    """Writes claims.csv and claims.md: these measurements, and of the studies' other claims those that are there.
 
+    studies: a user's, whose table has no page of all claims; () for those of the house.
     Rows of earlier readings stay.
     """
     with locked_file(out / TABLE, LOCK_TIMEOUT):  # shards of a study write one ledger
-        rows, earlier = rows_of(all_studies(), known(out) | dict(measured)), earlier_rows(out)
+        found = known(out, studies) | dict(measured)
+        rows, earlier = rows_of(studies or all_studies(), found), earlier_rows(out, studies)
         outputs.write({out / TABLE: csv_bytes([*rows, *earlier])}, WRITER)
-        outputs.write({out / PAGE: page(shown(rows, earlier), earlier, error_rates_in(out)).encode()}, WRITER)
+        if not studies:
+            outputs.write({out / PAGE: page(shown(rows, earlier), earlier, error_rates_in(out)).encode()}, WRITER)
 
 
-def earlier_rows(out: Path) -> list[Row]:
+def earlier_rows(out: Path, studies: Sequence[Study] = ()) -> list[Row]:
     """The lines of readings before the last of each claim, judged again by the range that they were read with."""
-    claims = {claim.name: (study, claim) for study in all_studies() for claim in study.claims}
+    claims = {claim.name: (study, claim) for study in studies or all_studies() for claim in study.claims}
     return [
         row(claims[name][0], _as_read(claims[name][1], line), measurement, reading)
         for (name, reading), (measurement, line) in _read(out / TABLE).items()
@@ -233,7 +236,7 @@ def sources(rows: Sequence[Row]) -> dict[str, dict[str, int]]:
     return {source: {word: of.count(word) for word in VERDICTS} for source, of in verdicts.items() if of}
 
 
-def known(out: Path) -> dict[str, Measurement]:
+def known(out: Path, studies: Sequence[Study] = ()) -> dict[str, Measurement]:
     """The measurements in the existing ledger that are of today's runs, possibly of only some of their seeds.
 
     A claim whose runs have changed counts as not run. `StoreError` for values that its scale does not have.
@@ -241,7 +244,7 @@ def known(out: Path) -> dict[str, Measurement]:
     read = _read(out / TABLE)
     last = {
         claim.name: _of_today(out, study, claim, read[claim.name, history.last_reading(claim.name)][0])
-        for study in all_studies()
+        for study in studies or all_studies()
         for claim in study.claims
         if (claim.name, history.last_reading(claim.name)) in read
     }

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from icl_lab.plots import style
 from icl_lab.store import outputs
-from icl_lab.studies import ledger
+from icl_lab.studies import ledger, written_page
 from icl_lab.studies.drawing import as_drawn, place_of
 from icl_lab.studies.figure import AnyFigure
 from icl_lab.studies.findings import Statement, WrittenFinding, image, numbered, value, written
@@ -35,7 +35,9 @@ def check(study: Study, profile: str, out: Path, figures: Sequence[AnyFigure] = 
 
 
 def write(study: Study, profile: str, out: Path) -> None:
-    """Writes the page of a study; of conditions once their tables are there."""
+    """Writes the page of a study; of conditions once their tables are there. A user's may have none."""
+    if study.file and not study.written.exists():
+        return
     tables = study.conditions.tables[:1] if study.conditions else ()
     if all((out / study.results(profile) / name).exists() for name in tables):
         pages = {name_of(study, profile): render(study, profile, out)}
@@ -45,6 +47,8 @@ def write(study: Study, profile: str, out: Path) -> None:
 
 def render(study: Study, profile: str, out: Path) -> str:
     """The page: claims with their verdicts from the ledger there, findings that rest on them, and the figures there."""
+    if study.written.exists():
+        return written_page.render(study, study.written, profile, ledger.rows_in(out, [study]), out)
     folder = study.results(profile)
     drawn = as_drawn(study, out / folder)
     of_findings = {finding.figure for finding in study.findings}

@@ -5,7 +5,7 @@ python -m studies.run my/conjecture.py
 python -m studies.run reproduction --claims one_layer_loss --seeds 21,22,23
 
 The last one replicates a claim with seeds of one's own (`studies.replication`). A file, or a folder, is a plugin that
-states a conjecture (docs/conjecture.md).
+states a conjecture (docs/conjecture.md) or has a STUDY (docs/extending.md).
 
 If it is killed, the same command resumes it. Claims whose runs have finished are measured first, the others after their
 training; each is written once it is measured, and claims that are not measured again keep their values.
@@ -44,12 +44,12 @@ if TYPE_CHECKING:
 def parser() -> cli.Parser:
     """The flags."""
     built = cli.Parser("studies.run", "Trains what a study needs, measures its claims and writes its page.")
-    built.add_argument("study", help=f"{', '.join(RUNS_DIRS)}, or the file of a conjecture: FILE.py")
+    built.add_argument("study", help=f"{', '.join(RUNS_DIRS)}, or the file of a conjecture or a study: FILE.py")
     built.add_argument("--profile", choices=PROFILES, default="quick", help="how much of it")
     cli.add_list(built, "--claims", str, (), "these claims alone, of whichever study and profile")
     built.add_argument("--controls", action="store_true", help="with --claims: measure their controls alone, again")
     replication.add_flags(built)
-    text = f"folder of the results; default: {REPORT}, of a conjecture {CONJECTURES}"
+    text = f"folder of the results; default: {REPORT}, of a file {CONJECTURES}"
     built.add_argument("--report", type=out_folder, help=text)
     add_execution_flags(built, None, None)
     built.needs("jinja2")
@@ -63,7 +63,7 @@ def main(argv: list[str]) -> int:
     flags = built.parse(argv)
     replication.check_flags(flags, built.get_default("profile"))
     if flags.study not in RUNS_DIRS:
-        return _conjecture(Path(flags.study), flags)
+        return _of_file(Path(flags.study), flags)
     flags.report = flags.report or out_folder(REPORT)
     check_devices()
     if not flags.claims:
@@ -90,11 +90,31 @@ def main(argv: list[str]) -> int:
     return status
 
 
-def _conjecture(file: Path, flags: argparse.Namespace) -> int:
-    """The conjecture that a plugin states."""
+def _of_file(file: Path, flags: argparse.Namespace) -> int:
+    """The study, or the conjecture, that a plugin states."""
     if file.suffix != ".py" and not file.is_dir():
         near = did_you_mean(str(file), RUNS_DIRS)
         raise cli.UsageError(f"there is no study {str(file)!r}{near}; choose {', '.join(RUNS_DIRS)} or name a file.py")
+    from icl_lab.studies import own_study
+
+    own = own_study.load(file)
+    return _conjecture(file, flags) if own is None else _own(own, flags)
+
+
+def _own(study: Study, flags: argparse.Namespace) -> int:
+    """A user's own study, or some of its claims, with results in a folder of its name."""
+    if flags.controls or flags.seeds:
+        raise cli.UsageError("--controls and --seeds are of the studies here; leave them out for a study of your own")
+    check_devices()
+    flags.report = (flags.report or out_folder(CONJECTURES)) / study.name
+    chosen = _named(flags.claims, {claim.name: (study, claim) for claim in study.claims})
+    claims = [claim for _, claim in chosen] or of_profile(study.claims, flags.profile)
+    _check(study, claims, flags)
+    return _claims(study, claims, flags) if chosen else _study(study, flags)
+
+
+def _conjecture(file: Path, flags: argparse.Namespace) -> int:
+    """The conjecture that a plugin states."""
     if flags.claims or flags.controls:
         raise cli.UsageError("all predictions of a conjecture are measured; leave --claims and --controls out")
     check_devices()
@@ -121,9 +141,11 @@ def _named(names: Iterable[str], known: Mapping[str, tuple[Study, Claim]]) -> li
 
 def _check(study: Study, claims: Sequence[Claim], flags: argparse.Namespace) -> None:
     """`ConfigError` if something is wrong with the study's claims, or these have been read on other seeds."""
-    from icl_lab.studies import checks, ledger
+    from icl_lab.studies import checks, ledger, written_page
 
     checks.check(study)
+    if study.written.exists():
+        written_page.check(study, study.written)
     checks.check_readings(study, claims, ledger.seeds_read(flags.report))
 
 
@@ -209,9 +231,10 @@ def _controls(chosen: Sequence[tuple[Study, Claim]], flags: argparse.Namespace) 
 def _write_pages(study: Study, profile: str, out: Path) -> None:
     from icl_lab.studies import index, ledger, page
 
-    ledger.write(out, {})
+    ledger.write(out, {}, study.alone)
     page.write(study, profile, out)
-    index.write(out)
+    if not study.file:
+        index.write(out)
 
 
 def _execution(study: Study, flags: argparse.Namespace) -> Execution:
@@ -265,7 +288,7 @@ def _measure(study: Study, claims: Sequence[Claim], how: Execution, out: Path) -
             left.append(claim)
             continue
         print(f"{number} of {len(ready)}, {claim.name}: {judge(claim, measurement).verdict}", flush=True)
-        ledger.write(out, {claim.name: measurement})
+        ledger.write(out, {claim.name: measurement}, study.alone)
     return left
 
 

@@ -57,8 +57,8 @@ class Study:
     remarks: what limits a claim that was not reproduced, by its name; findings: what its page begins with. analyses: by
     the name of runs, what is done in the directory of each that has ended, before claims and figures read it there.
     questions: each has a page of its own, below the study's. also_shown: figures on its page that no finding names.
-    file: of a conjecture, the plugin that states it. again: how another process makes the study; None: by its name.
-    sampled_seeds: of the claims that need no training.
+    file: of a user's study or conjecture, the plugin that states it. again: how another process makes it; None: by its
+    name. sampled_seeds: of the claims that need no training.
     """
 
     name: str
@@ -78,6 +78,27 @@ class Study:
     def command(self, profile: str) -> str:
         """The command that carries out a profile of it."""
         return f"python -m studies.run {self.file or self.name} --profile {profile}"
+
+    def command_of(self, claim: Claim) -> str:
+        """The command that measures a claim."""
+        return f"python -m studies.run {self.file or self.name} --claims {claim.name}"
+
+    @property
+    def source(self) -> str:
+        """Where it is stated, from the root."""
+        return str(self.file or f"studies/{self.name}")
+
+    @property
+    def written(self) -> Path:
+        """Its page, if it is written by hand: page.md of its folder, or Markdown of the same name beside its file."""
+        if self.file and not self.file.is_dir():
+            return self.file.with_suffix(".md")
+        return (self.file or Path(__file__).parent / self.name) / "page.md"
+
+    @property
+    def alone(self) -> tuple[Study, ...]:
+        """A user's study, whose claims have a table of their own; () for one of the house, which share theirs."""
+        return (self,) if self.file else ()
 
     @property
     def runs_dir(self) -> Path:

@@ -264,15 +264,20 @@ def headline_of(run: Path) -> dict[str, Any]:
 SMALL_DECODER = "--batch_size 16 --config.eval_tasks=32 --config.test_tasks=50".split()
 
 
+# of the study in one file, whose steps are in it
+SETTINGS = '"steps": 2000, "batch_size": 256, '
+SMALL_SETTINGS = '"steps": 30, "batch_size": 32, "eval_tasks": 32, "test_tasks": 50, "step_size_tasks": 256, '
+
+
 @pytest.mark.slow
 def test_the_examples_of_extending_work(root: Path, tmp_path: Path) -> None:
     copy = copy_of(root, tmp_path / "copy")
     printed = {}
     for language, path, text in blocks(root / "docs/extending.md"):
-        if language == "python":
+        if language in ("python", "markdown"):
             assert not (copy / path).exists()
             (copy / path).parent.mkdir(exist_ok=True)
-            (copy / path).write_text(text)
+            (copy / path).write_text(text.replace(SETTINGS, SMALL_SETTINGS))
         elif language == "diff":
             apply(text, copy)
         elif language == "sh":
@@ -286,7 +291,11 @@ def test_the_examples_of_extending_work(root: Path, tmp_path: Path) -> None:
                 printed[words[-1]] = done.stdout
     names = ("ordering", "noise", "known", "inputs", "tasks", "attention", "baseline", "edited", "runner")
     names += ("family", "family_sweep")
-    assert list(printed) == [f"runs/{name}" for name in names]
+    assert list(printed) == [*(f"runs/{name}" for name in names), "my/question.py"]
+    assert "1 of 1, own_layer_is_a_step: " in printed["my/question.py"]
+    page = (copy / "conjectures/question/question.md").read_text()
+    assert "After 30 steps of training one linear layer has " in page
+    assert "![Over one step](question/ratios.png)" in page
     check_plugins(copy)
     batch = np.load(copy / "runs/ordering/analysis/analysis_batch.npz")
     assert (np.diff(np.linalg.norm(batch["x"], axis=2), axis=1) <= 1e-6).all()
