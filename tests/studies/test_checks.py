@@ -135,3 +135,32 @@ def test_the_command_refuses_a_further_look_before_training(ran: Ran, tmp_path: 
     )
     assert (tmp_path / "ledger" / ledger.TABLE).read_bytes() == written
     assert not (tmp_path / "runs").exists()
+
+
+# what imports what, on the way of a claim from its line to its row: docs/extending.md, Follow a claim
+ARROWS = (
+    ("studies/reproduction/claims.py", "studies/reproduction/measures/trained.py"),
+    ("studies/reproduction/study.py", "studies/reproduction/claims.py"),
+    ("studies/reproduction/study.py", "studies/reproduction/runs.py"),
+    ("studies/run.py", "studies/study.py"),
+    ("studies/run.py", "studies/workers.py"),
+    ("studies/run.py", "studies/ledger.py"),
+    ("studies/workers.py", "studies/measuring.py"),
+    ("studies/ledger.py", "studies/verdict.py"),
+    ("studies/verdict.py", "src/intervals.py"),
+)
+
+
+def test_the_files_that_a_claim_passes_are_those_of_the_documentation() -> None:
+    """Each imports the next ones, by their modules' names; the table lists these files and no others."""
+    text = (ROOT / "docs/extending.md").read_text().partition("## Follow a claim\n")[2].partition("\n## ")[0]
+    listed = [line.split("`")[1] for line in text.splitlines() if line.startswith("| `")]
+    assert set(listed) == {file for arrow in ARROWS for file in arrow}
+    for file, other in ARROWS:
+        folder, _, name = other.removesuffix(".py").rpartition("/")
+        package, source = folder.replace("/", "."), (ROOT / file).read_text()
+        assert f"icl_lab.{package}.{name} import" in source or any(
+            name in line.partition(" import ")[2].replace(",", "").split()
+            for line in source.splitlines()
+            if line.strip().startswith(f"from icl_lab.{package} import ")
+        ), (file, other)
