@@ -13,8 +13,7 @@ from icl_lab.src.intervals import SCALES
 from icl_lab.src.words import did_you_mean
 from icl_lab.studies import history
 from icl_lab.studies.claim import LISTS, ORIGINS, UNTRAINED_SUFFIX, Claim, Rival, Without
-from icl_lab.studies.profile import PROFILES
-from icl_lab.studies.study import Study
+from icl_lab.studies.study import PROFILES, Study
 from icl_lab.studies.words import MAIN_SEEDS
 
 HISTORY = "studies/history.csv"

@@ -24,8 +24,7 @@ from icl_lab.src.words import did_you_mean
 from icl_lab.store import rundir
 from icl_lab.store.outputs import out_folder
 from icl_lab.studies import replication
-from icl_lab.studies.profile import PROFILES, of_profile
-from icl_lab.studies.study import RUNS_DIRS, all_studies, load
+from icl_lab.studies.study import PROFILES, RUNS_DIRS, all_studies, load, of_profile
 from icl_lab.sweeps.collect import check_out
 from icl_lab.sweeps.command import carry_out, planned
 from icl_lab.sweeps.execution import Execution, add_execution_flags, execution

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from icl_lab.studies.claim import SAMPLED_SEEDS, UNTRAINED_SUFFIX, Claim
-from icl_lab.studies.profile import PROFILES, of_profile
 from icl_lab.sweeps.plan import PlannedRun, plan, runs_of
 from icl_lab.sweeps.status import run_status
 
@@ -30,6 +29,22 @@ RUNS_DIRS = {
     "languages": "runs/languages",
     "theory": "runs/theory",
 }
+
+
+PROFILES = ("quick", "full", "gpu")  # each contains those before it
+
+
+class _Profiled(Protocol):
+    @property
+    def profile(self) -> str: ...
+
+
+T = TypeVar("T", bound=_Profiled)
+
+
+def of_profile(items: Iterable[T], profile: str) -> list[T]:
+    """The claims, or the figures, of a profile and those it contains."""
+    return [item for item in items if PROFILES.index(item.profile) <= PROFILES.index(profile)]
 
 
 @dataclass(frozen=True, eq=False)

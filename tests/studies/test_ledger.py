@@ -36,8 +36,7 @@ from icl_lab.studies.ledger import (
     shown,
 )
 from icl_lab.studies.ledger import page as ledger_page
-from icl_lab.studies.profile import PROFILES, of_profile
-from icl_lab.studies.study import Study, all_studies, load
+from icl_lab.studies.study import PROFILES, Study, all_studies, load, of_profile
 from icl_lab.studies.template import accepted, control, place
 from icl_lab.studies.template import measured as measured_words
 from icl_lab.studies.template import verdict as verdict_words
