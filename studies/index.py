@@ -52,7 +52,7 @@ def index(out: Path) -> Entry:
 
 def _claim(study: Study, row: ledger.Row) -> Entry:
     plain = ("reading", "tier", "fact", "about", "paper", "figure", "says", "expected", "source", "range", "scale")
-    verdicts = (*JUDGED, "profile", "n_needed", "control_kind")
+    verdicts = (*JUDGED, "planned", "profile", "n", "n_needed", "control_kind")
     numbers = ("mean", "mean_low", "mean_high", "level", "control_mean", "control_low", "control_high")
     return {
         "id": row["claim"],
