@@ -16,19 +16,20 @@ from icl_lab.store import outputs
 from icl_lab.store.atomic import csv_bytes
 from icl_lab.store.lock import locked_file
 from icl_lab.store.readers import StoreError, expecting, read_csv
-from icl_lab.studies import history
+from icl_lab.studies import history, two_kinds
 from icl_lab.studies.claim import LISTS, ORIGINS, OURS, UNTRAINED_SUFFIX, Claim, Measurement, Rival, Untrained, Without
 from icl_lab.studies.dependence import facts, groups, outcomes, tasks_by_run
 from icl_lab.studies.history import Revision
 from icl_lab.studies.study import Study, all_studies
 from icl_lab.studies.template import rendered
 from icl_lab.studies.verdict import Judgement, before_revision, judge, level
-from icl_lab.studies.words import HOLDS, NOT_RUN, VERDICTS, legend, words_of
+from icl_lab.studies.words import HOLDS, MAIN_SEEDS, NOT_RUN, VERDICTS, legend, words_of
 from icl_lab.sweeps.table import LOCK_TIMEOUT
 
 WRITER = "report"  # of tables and pages in report/
 TABLE, PAGE, INDEX = "claims.csv", "claims.md", "index.json"
 ERROR_RATES = "ledger/error_rates.csv"
+GAPS = (10, 15)  # standard deviations between two kinds, of which the power of the test is told
 WRONGLY = ("reproduced_wrongly", "contradicted_wrongly")  # its rates
 TEMPLATE = Path(__file__).with_name("claims.md.j2")
 
@@ -220,6 +221,7 @@ def page(rows: Sequence[Row], earlier: Sequence[Row] = (), error_rates: Sequence
     values |= {"earlier": earlier, "legend": legend(words_of(rows))}
     values |= {"main": [row for row in rows if row["tier"] == "main"], "facts": facts(rows)}
     values |= {"outcomes": outcomes(facts(rows))}
+    values |= {"gap_power": {apart: two_kinds.power(apart, MAIN_SEEDS) for apart in GAPS}}
     values |= {"withdrawn": history.withdrawn(), "sources": sources(rows)}
     return rendered(TEMPLATE, papers=papers, **values)
 

@@ -45,14 +45,14 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("one_layer_predictions", "2b", "one linear layer: mean |prediction difference| to GD", 0.02, 0.0, 0.025, DERIVED, trained.against("gd", "preds_diff"), "one_layer_again", control=Rival(ONE_EACH, trained.against("gd", "preds_diff", "conjugate_gradients")), **MAIN, among=has_trained),
     Claim("one_layer_sensitivities", "2b", "one linear layer: mean ‖sensitivity difference‖ to GD", 0.1, 0.0, 0.15, PLOT, trained.against("gd", "model_diff"), "one_layer"),
     Claim("one_layer_interpolation", "2d", "weights halfway between one trained layer and the constructed one: loss ratio to the trained", 1.0, 0.99, 1.01, DERIVED, trained.interpolation, "one_layer"),
-    Claim("one_layer_plateau_length", "2a", "one linear layer: step of the first record below the plateau", 2000, 1000, 3000, PLOT, over_training.steps_until_learnt, "one_layer_main", spacing=25, control=Rival("the step from which the loss is within 5 % of its last", over_training.steps_until_near_the_end), **MAIN),
+    Claim("one_layer_plateau_length", "2a", "one linear layer: step of the first record below the plateau", 2000, 1000, 3000, PLOT, over_training.steps_until_learnt, "one_layer_main", "full", spacing=25, control=Rival("the step from which the loss is within 5 % of its last", over_training.steps_until_near_the_end), **MAIN),
     Claim("one_step_size", "2a", "best step size eta/N of one step of GD", 0.60606, *around(0.60606, 0.02), DERIVED, algorithms.best_step, control=Rival("the best for eleven pairs, as if the query were one", partial(algorithms.best_step, pairs=11)), **MAIN),
     *(
         Claim(f"{name}_trained", figure, f"{words}: share of runs that train", 1.0, 0.5, 1.0, OURS, has_trained, runs, profile, scale="share", **(SHORT_TOKENS if name == "interleaved" else {}))
         for name, figure, words, runs, profile in (
             ("one_layer", "2a", "one linear layer", "one_layer_again", "quick"),
-            ("two_layers", "3a", "two recurrent layers", "two_layers_main", "quick"),
-            ("interleaved", "5", "two layers on interleaved tokens", "interleaved_again", "quick"),
+            ("two_layers", "3a", "two recurrent layers", "two_layers_main", "full"),
+            ("interleaved", "5", "two layers on interleaved tokens", "interleaved_again", "full"),
             ("softmax_2_heads", "12", "two softmax heads", "softmax_2_heads_again", "full"),
             ("interleaved_published", "5", "trained as published", "interleaved_published_main", "full"),
         )
@@ -84,9 +84,9 @@ CLAIMS: tuple[Claim, ...] = (
     # two layers, recurrent
     Claim("two_layers_loss", "3a", "two recurrent layers: loss", 0.113, 0.0, 0.113 * 1.05, PLOT, trained.loss, "two_layers"),
     Claim("two_layers_gd", "3a", "two recurrent layers: loss ratio to two tuned steps of GD", 0.72, *around(0.72, 0.05), PLOT, trained.over("gd"), "two_layers"),
-    Claim("two_layers_plus_plus", "3a", "two recurrent layers: loss ratio to two steps of GD++", 1.0, 0.95, 1.05, TEXT, trained.over("gd_plus_plus"), "two_layers_main", control=Rival("GD++ with rates for each step", trained.over("gd_plus_plus", "gd_plus_plus_own_rates")), **MAIN, among=has_trained),
+    Claim("two_layers_plus_plus", "3a", "two recurrent layers: loss ratio to two steps of GD++", 1.0, 0.95, 1.05, TEXT, trained.over("gd_plus_plus"), "two_layers_main", "full", control=Rival("GD++ with rates for each step", trained.over("gd_plus_plus", "gd_plus_plus_own_rates")), **MAIN, among=has_trained),
     Claim("two_layers_cosine_gd", "3a", "two recurrent layers: cosine of their sensitivities with GD's", 0.955, 0.935, 0.975, PLOT, trained.against("gd", "model_cos"), "two_layers", **COSINE),
-    Claim("two_layers_predictions", "3a", "two recurrent layers: mean |prediction difference| to GD++", 0.04, 0.0, 0.05, PLOT, trained.against("gd_plus_plus", "preds_diff"), "two_layers_main", control=Rival("GD++ with rates for each step", trained.against("gd_plus_plus", "preds_diff", "gd_plus_plus_own_rates")), **MAIN, among=has_trained),
+    Claim("two_layers_predictions", "3a", "two recurrent layers: mean |prediction difference| to GD++", 0.04, 0.0, 0.05, PLOT, trained.against("gd_plus_plus", "preds_diff"), "two_layers_main", "full", control=Rival("GD++ with rates for each step", trained.against("gd_plus_plus", "preds_diff", "gd_plus_plus_own_rates")), **MAIN, among=has_trained),
     Claim("two_layers_predictions_gd", "3a", "two recurrent layers: mean |prediction difference| to GD", 0.18, *around(0.18, 0.15), PLOT, trained.against("gd", "preds_diff"), "two_layers"),
     Claim("two_layers_interpolation", "3a", "weights halfway between two trained recurrent layers and GD++'s: loss ratio to the trained", 1.0, 0.0, 1.05, TEXT, trained.interpolation, "two_layers"),
     Claim("two_layers_sensitivities", "3a", "two recurrent layers: mean ‖sensitivity difference‖ to GD++", 0.17, 0.0, 0.2, PLOT, trained.against("gd_plus_plus", "model_diff"), "two_layers"),
@@ -94,7 +94,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("two_layers_teachers", "6b", "two recurrent layers, w of .5 to 5 times the scale: largest |loss ratio to GD++ - 1|", 0.0, 0.0, 0.1, PLOT, trained.furthest_under("weight_scale", (0.5, 1.0, 2.0, 5.0)), "two_layers"),
     Claim("two_layers_other_inputs", "6c", "two recurrent layers, exponential, normal and Laplace inputs of scale .5 to 2: largest |loss ratio to GD++ - 1|", 0.0, 0.0, 0.1, PLOT, trained.furthest_under("other_inputs", (0.5, 1.0, 2.0)), "two_layers"),
     Claim("two_layers_descend_first", "", "two recurrent layers at step 750 of training: cosine of their sensitivities with GD's", 0.995, 0.99, 1.0, OURS, distances.cosine_at("gd", 750), "two_layers", **COSINE, **FOUND, **OVER_TRAINING),
-    Claim("two_layers_turn", "", "two recurrent layers: step from which they are nearer to GD++ than to GD for good", 1625, 1000, 2250, OURS, distances.turn_from("gd"), "two_layers_main", spacing=250, **FOUND, control=Rival("the step at which they leave the plateau", over_training.steps_until_learnt), **MAIN, among=has_trained),
+    Claim("two_layers_turn", "", "two recurrent layers: step from which they are nearer to GD++ than to GD for good", 1625, 1000, 2250, OURS, distances.turn_from("gd"), "two_layers_main", "full", spacing=250, **FOUND, control=Rival("the step at which they leave the plateau", over_training.steps_until_learnt), **MAIN, among=has_trained),
     Claim("two_layers_turn_own_steps", "", "two recurrent layers: step from which they are nearer to GD++ than to GD of a step size for each step for good", 1625, 1000, 2250, OURS, distances.turn_from("gd_own_steps"), "two_layers", spacing=250, **FOUND, **OVER_TRAINING),
     Claim("two_layers_own_steps", "", "two recurrent layers: 1 - cosine with GD++ over 1 - cosine with GD of a step size for each step", 0.05, 0.0, 0.2, OURS, distances.nearer_than("gd_plus_plus", "gd_own_steps"), "two_layers", **FOUND),
     Claim("two_layers_gd_own_steps", "", "two recurrent layers: loss ratio to two steps of GD, a step size for each", 0.80, *around(0.80, 0.05), DERIVED, distances.between("loss_ratio", "gd_own_steps"), "two_layers", **FOUND),
@@ -173,7 +173,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("ten_seeds_plateau", "15", "one head, ten seeds: step of the first record below the plateau, every seed's", 4000, 2000, 6000, PLOT, over_training.steps_until_learnt, "ten_seeds", "full", every=True, spacing=500),
     Claim("ten_seeds_2_heads_loss", "15", "two heads, ten seeds: loss ratio to one tuned step of GD, every seed's", 1.0, 0.99, 1.02, PLOT, trained.over("gd"), "ten_seeds_2_heads", "full", every=True),
     # interleaved tokens
-    Claim("interleaved_loss", "5", "two layers on interleaved tokens: loss ratio to one tuned step of GD", 1.02, 0.99, 1.08, PLOT, trained.over("gd"), "interleaved_again", control=Rival(ONE_EACH, trained.over("gd", "conjugate_gradients")), **MAIN, among=has_trained, **SHORT_TOKENS),
+    Claim("interleaved_loss", "5", "two layers on interleaved tokens: loss ratio to one tuned step of GD", 1.02, 0.99, 1.08, PLOT, trained.over("gd"), "interleaved_again", "full", control=Rival(ONE_EACH, trained.over("gd", "conjugate_gradients")), **MAIN, among=has_trained, **SHORT_TOKENS),
     Claim("interleaved_own_x", "5", "interleaved tokens, first layer: sensitivity to a row's own token, in the channels of x", 3.1623, *around(10**0.5, 0.05), PLOT, trained.sensitivity_to("own", "_x"), "interleaved", **SHORT_TOKENS),
     Claim("interleaved_ratio", "5", "interleaved tokens, first layer: sensitivity to the next token over that to the others, with the next one among these (at most 19)", 17.0, 12.0, 19.0, PLOT, trained.next_over_other(), "interleaved", **SHORT_TOKENS),
     Claim("interleaved_ratio_x", "5", "interleaved tokens, first layer, in the channels of x: sensitivity to the next token over that to the others, with the next one among these (at most 19)", 17.0, 12.0, 19.0, PLOT, trained.next_over_other("_x"), "interleaved", **SHORT_TOKENS),
