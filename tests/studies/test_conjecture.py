@@ -230,7 +230,7 @@ def test_preconditioned_descent_is_found_and_plain_descent_contradicted(tmp_path
 
 
 def test_words_that_are_no_study_and_no_file_are_said(tmp_path: Path) -> None:
-    for words, said in (("stagez", "did you mean stages"), ("mine.py --claims a", "leave --claims and --controls out")):
+    for words, said in (("stagez", "did you mean stages"), ("mine.py --claims a", "plugin mine.py: it does not exist")):
         done = processes.command("studies.run", *words.split())
         assert (done.returncode, done.stdout) == (2, "")
         assert said in done.stderr

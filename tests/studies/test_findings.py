@@ -1,6 +1,7 @@
 """The findings that pages begin with: said as found where their claims are reproduced, and plainly not elsewhere."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -153,7 +154,8 @@ def made(claim: Claim, verdict: str) -> Measurement | None:
     "verdict", ["reproduced", "contradicted", "undecided", "uninformative", "provisional", "not run"]
 )
 def test_a_page_says_of_each_claim_what_a_made_up_ledger_has(verdict: str, name: str, tmp_path: Path) -> None:
-    study = load(name)
+    study = load(name)  # whatever falls short of a paper's scale has a test of its own
+    study = replace(study, claims=[claim._replace(smaller="") for claim in study.claims])
     claims = {claim.name: claim for claim in study.claims}
     own = [statement for finding in study.findings for statement in finding.statements]
     rows = []

@@ -78,10 +78,12 @@ def test_claims_have_the_numbers_of_the_ledger(committed: dict[str, Any]) -> Non
     import pandas as pd
 
     table = pd.read_csv(REPORT / TABLE)
-    table = table[table["reading"] == table["claim"].map(last_reading)].set_index("claim")
-    assert [entry["id"] for entry in committed["claims"]] == list(table.index)
+    last = table[table["reading"] == table["claim"].map(last_reading)]
+    assert [entry["id"] for entry in committed["claims"]] == list(last["claim"])
+    table = table.set_index(["claim", "reading"])
     for entry in committed["claims"]:
-        line = table.loc[entry["id"]]
+        line = table.loc[(entry["id"], entry["reading"])]
+        assert entry["planned"] in (None, last_reading(entry["id"]))
         assert entry["values"] == [v if abs(v) < float("inf") else None for v in json.loads(line["values"])]
         assert entry["seeds"] == json.loads(line["seeds"])
         assert (entry["verdict"], entry["reading_says"]) == (line["verdict"], line["reading_says"])

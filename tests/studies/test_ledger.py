@@ -171,7 +171,7 @@ def test_a_claim_says_in_what_packs_its_runs_were_trained(
 def test_the_committed_ledger_is_made_from_its_table() -> None:
     measurements = known(REPORT)
     rows, earlier = rows_of(all_studies(), measurements), earlier_rows(REPORT)
-    assert ledger_page(rows, earlier, error_rates_in(REPORT)) == (REPORT / PAGE).read_text()
+    assert ledger_page(shown(rows, earlier), earlier, error_rates_in(REPORT)) == (REPORT / PAGE).read_text()
     for study in all_studies():
         for c in study.claims:
             if c.name in measurements:

@@ -35,7 +35,11 @@ OF_CONTRASTS: dict[str, Rule] = {
 }
 # tables that are of no figure -> the column of an interval's lower end -> the scale of a row
 RULES: dict[str, dict[str, Rule]] = {
-    "claims.csv": {"mean_low": lambda row: row["scale"], "share_low": lambda row: "share"},
+    "claims.csv": {
+        "mean_low": lambda row: row["scale"],
+        "share_low": lambda row: "share",
+        "of_kind_low": lambda row: "share",
+    },
     "order_noise/contrasts.csv": OF_CONTRASTS,
     r"order_noise/effects_\w+.csv": OF_CONTRASTS,
     "order_noise/agreement.csv": {"change_low": lambda row: "change"},
