@@ -39,6 +39,8 @@ RULES: dict[str, dict[str, Rule]] = {
         "mean_low": lambda row: row["scale"],
         "share_low": lambda row: "share",
         "of_kind_low": lambda row: "share",
+        "control_low": lambda row: row["scale"],
+        "difference_low": lambda row: "linear",  # of two values on the scale of their means
     },
     "order_noise/contrasts.csv": OF_CONTRASTS,
     r"order_noise/effects_\w+.csv": OF_CONTRASTS,
