@@ -26,10 +26,9 @@ from icl_lab.studies import ledger, template
 from icl_lab.studies.claim import Claim, Measurement
 from icl_lab.studies.conjecture import TRAINED, control_of, table_of, to_others
 from icl_lab.studies.drawing import as_drawn, draw
-from icl_lab.studies.measuring import measure
+from icl_lab.studies.measuring import analysed, measure
 from icl_lab.studies.study import Study
 from icl_lab.studies.words import AS_PREDICTED, CONTRADICTED, HOLDS, PROVISIONAL, UNDECIDED, UNINFORMATIVE, of_few_seeds
-from icl_lab.studies.workers import analysed
 
 # measures of a distance -> the scale of their intervals, and how near a value is; the smallest is the nearest
 NEAREST: dict[str, tuple[str, Callable[[float], float]]] = {

@@ -87,7 +87,7 @@ def draw(
     study: Study, figures: Sequence[AnyFigure], runs_dir: Path, out: Path, cluster: Executor | None = None
 ) -> None:
     """Draws those of a study's figures all of whose runs are done; their rows are tasks, as measuring claims is."""
-    from icl_lab.studies.workers import tabulated
+    from icl_lab.studies.measuring import tabulated
 
     runs_of = {figure.name: study.finished(figure.run_names, runs_dir) for figure in figures}
     ready = [figure for figure in figures if all(runs_of[figure.name].values())]

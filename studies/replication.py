@@ -138,8 +138,7 @@ def _measure(fresh: Study, claims: Sequence[Asked], how: Execution, report: Path
 
 
 def _measured(fresh: Study, claims: Sequence[Claim], how: Execution) -> Iterator[tuple[Claim, Measurement]]:
-    from icl_lab.studies.measuring import can_measure
-    from icl_lab.studies.workers import analysed, measured
+    from icl_lab.studies.measuring import analysed, can_measure, measured
 
     cells = {name for claim in claims for name in fresh.cell_names(claim)}
     runs = fresh.to_analyse(cells, how.folder)

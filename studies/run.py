@@ -196,9 +196,8 @@ def _controls(chosen: Sequence[tuple[Study, Claim]], flags: argparse.Namespace) 
     """The controls of claims that are measured: their runs are trained, and they are measured alike."""
     from icl_lab.studies import ledger, page
     from icl_lab.studies.claim import Without
-    from icl_lab.studies.measuring import can_measure, with_control
+    from icl_lab.studies.measuring import can_measure, measured, with_control
     from icl_lab.studies.verdict import judge
-    from icl_lab.studies.workers import measured
 
     known = ledger.known(flags.report)
     for _, claim in chosen:
@@ -265,7 +264,7 @@ def _analyse_and_measure(
     study: Study, claims: Sequence[Claim], cell_names: Collection[str], how: Execution, out: Path
 ) -> list[Claim]:
     """Analyses these cells that are done, and measures the claims whose runs have ended; gives the others."""
-    from icl_lab.studies.workers import analysed
+    from icl_lab.studies.measuring import analysed
 
     runs = study.to_analyse(cell_names, how.folder)
     for number, name in enumerate(analysed(study, runs, how.folder, how.cluster), 1):
@@ -276,9 +275,8 @@ def _analyse_and_measure(
 def _measure(study: Study, claims: Sequence[Claim], how: Execution, out: Path) -> list[Claim]:
     """Measures the claims whose runs have ended, writing each into the ledger, and gives the others."""
     from icl_lab.studies import ledger
-    from icl_lab.studies.measuring import can_measure
+    from icl_lab.studies.measuring import can_measure, measured
     from icl_lab.studies.verdict import judge
-    from icl_lab.studies.workers import measured
 
     ready = [claim for claim in claims if can_measure(study, claim, how.folder)]
     left = [claim for claim in claims if claim not in ready]

@@ -143,9 +143,8 @@ ARROWS = (
     ("studies/reproduction/study.py", "studies/reproduction/claims.py"),
     ("studies/reproduction/study.py", "studies/reproduction/runs.py"),
     ("studies/run.py", "studies/study.py"),
-    ("studies/run.py", "studies/workers.py"),
+    ("studies/run.py", "studies/measuring.py"),
     ("studies/run.py", "studies/ledger.py"),
-    ("studies/workers.py", "studies/measuring.py"),
     ("studies/ledger.py", "studies/verdict.py"),
     ("studies/verdict.py", "src/intervals.py"),
 )

@@ -14,7 +14,7 @@ from scipy import stats
 from icl_lab.lab.executors.inline import in_this_process
 from icl_lab.src.checks import UsageError
 from icl_lab.store.atomic import csv_bytes, write_bytes
-from icl_lab.studies import comparison, ledger, replication, replication_text, run, workers
+from icl_lab.studies import comparison, ledger, measuring, replication, replication_text, run
 from icl_lab.studies.claim import Claim, Measurement
 from icl_lab.studies.study import all_studies, load
 from tests.doors import Refused, snapshot
@@ -49,7 +49,7 @@ def replicate(*words: str) -> int:
 def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A fresh folder to work in, the test's study as the only one, and a table in report/."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(workers, "in_processes", in_this_process)
+    monkeypatch.setattr(measuring, "in_processes", in_this_process)
     monkeypatch.setattr(run, "all_studies", lambda: [STUDY])
     (tmp_path / "report").mkdir()
     table(tmp_path / "report", {"own": measured(*COMMITTED, seeds=(3, 4, 5, 6), control=COMMITTED)})

@@ -16,9 +16,8 @@ from icl_lab.lab.executors.remote import Resources
 from icl_lab.lab.executors.signals import RESUME_HINT
 from icl_lab.lab.executors.worker import available_cores
 from icl_lab.store.readers import StoreError
-from icl_lab.studies.measuring import measure
+from icl_lab.studies.measuring import analysed, measure, measured, tabulated
 from icl_lab.studies.study import load
-from icl_lab.studies.workers import analysed, measured, tabulated
 from tests.runners.tiny import ROOT
 from tests.studies import sampled
 
@@ -93,7 +92,7 @@ def workers_of(process: int) -> list[int]:
 
 KILLED = f"""
 from pathlib import Path
-from icl_lab.studies.workers import measured
+from icl_lab.studies.measuring import measured
 from tests.studies import sampled
 
 if __name__ == "__main__":
@@ -125,7 +124,7 @@ def test_killed_it_leaves_no_process(tmp_path: Path) -> None:
 STOPPED = f"""
 import os, signal
 from pathlib import Path
-from icl_lab.studies.workers import measured
+from icl_lab.studies.measuring import measured
 from tests.studies import sampled
 
 if __name__ == "__main__":
