@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 from icl_lab.studies.study import all_studies
@@ -55,10 +54,12 @@ def groups(rows: Sequence[Row], test_tasks: Mapping[str, str] | None = None) -> 
     return len(apart)
 
 
-@cache
-def tasks_by_run() -> Mapping[str, str]:
-    """Names of the test tasks of all runs of the studies, by the name of the run."""
-    runs = (run for study in all_studies() for runs in study.runs.values() for run in runs.cells)
+def tasks_by_run(rows: Sequence[Row]) -> dict[str, str]:
+    """Names of the test tasks of the runs that these lines' claims are measured on today, by the name of the run."""
+    measured = {row["claim"]: row["runs"] for row in rows if row["cells"]}
+    claims = [(study, claim) for study in all_studies() for claim in study.claims if claim.name in measured]
+    named = ((study, name) for study, claim in claims for name in (*claim.trained, measured[claim.name]) if name)
+    runs = (run for study, name in named for run in study.runs_of(name).cells)
     return {run.name: tasks_of(run) for run in runs}
 
 

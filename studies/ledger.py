@@ -217,7 +217,7 @@ def page(rows: Sequence[Row], earlier: Sequence[Row] = (), error_rates: Sequence
     papers = list(dict.fromkeys(row["paper"] for row in rows if row["paper"] != OURS))
     lists = {about: counted([row for row in rows if row["about"] == about]) for about in LISTS}
     values = {"lists": lists, "headings": LISTS, "error_rates": error_rates}
-    values |= {"groups": groups(rows), "groups_of_tasks": groups(rows, tasks_by_run())}
+    values |= {"groups": groups(rows), "groups_of_tasks": groups(rows, tasks_by_run(rows))}
     values |= {"earlier": earlier, "legend": legend(words_of(rows))}
     values |= {"main": [row for row in rows if row["tier"] == "main"], "facts": facts(rows)}
     values |= {"outcomes": outcomes(facts(rows))}

@@ -246,7 +246,7 @@ def of_studies(folder: Path, report: Path) -> Readers:
             lambda: ledger.read_measurements(claims),
             lambda: ledger.page(ledger.rows_of([REPRODUCTION], ledger.known(folder))),
         ],
-        rates: [lambda: ledger.page([], ledger.error_rates_in(folder))],
+        rates: [lambda: ledger.page([], (), ledger.error_rates_in(folder))],
         bundle: [lambda: drawing.as_drawn(REPRODUCTION, folder)],
         history: [lambda: conjecture_page._history(history, row | {"file_hash": "b"})],
         distances: [distances_of_a_run],
