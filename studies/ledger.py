@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from icl_lab.src.intervals import Interval
 from icl_lab.store import outputs
 from icl_lab.store.atomic import csv_bytes
 from icl_lab.store.lock import locked_file
@@ -38,15 +39,49 @@ Row = dict[str, Any]
 
 def row(study: Study, claim: Claim, measurement: Measurement | None, reading: int | None = None) -> Row:
     """A claim's line of the ledger, of its last reading or another; what limits it if it does not hold."""
-    reading = history.last_reading(claim.name) if reading is None else reading
-    looks = history.looks(claim.name, reading) if measurement is not None else ()
+    past = _past(study, claim, reading)
+    looks = past.looks if measurement is not None else ()
     judged = judge(claim, measurement, looks)
-    interval, measured = judged.interval, measurement or Measurement((), (), float("nan"), "", "", "")
-    earlier = history.earlier_range(claim.name) or Revision(claim.low, claim.high, "", "")
+    earlier_verdict = before_revision(claim, past.range, measurement, looks)
     return {
         "claim": claim.name,
-        "reading": reading,
+        "reading": past.reading,
         "planned": None,
+        **_stated(claim, past.range),
+        **_numbers(judged.interval, looks, claim.infinite),
+        **_verdict(judged, earlier_verdict),
+        **_kinds(judged),
+        **_control(claim, judged),
+        "smaller": claim.smaller,
+        "profile": claim.profile,
+        "command": study.command_of(claim),
+        "runs": claim.runs,
+        **_measured(measurement),
+        "remark": "" if judged.says in HOLDS else study.remarks.get(claim.name, ""),
+    }
+
+
+class Past(NamedTuple):
+    """The number of a reading, the numbers of seeds at which it was looked at, and the claim's range before today's."""
+
+    reading: int
+    looks: tuple[int, ...]
+    range: Revision
+
+
+def _past(study: Study, claim: Claim, reading: int | None) -> Past:
+    """What the history has of a claim; it is that of the studies here, whatever a user's claims are called."""
+    unrevised = Revision(claim.low, claim.high, "", "")
+    if study.file is not None:
+        return Past(1, (), unrevised)
+    number = history.last_reading(claim.name) if reading is None else reading
+    return Past(number, history.looks(claim.name, number), history.earlier_range(claim.name) or unrevised)
+
+
+def _stated(claim: Claim, earlier: Revision) -> Row:
+    """What is claimed, the range and where it comes from, and the range before it was revised."""
+    no_effect = claim.no_effect or (None, None)
+    return {
         "tier": claim.tier,
         "fact": claim.fact or claim.name,
         "about": claim.about,
@@ -56,8 +91,8 @@ def row(study: Study, claim: Claim, measurement: Measurement | None, reading: in
         "expected": claim.expected,
         "low": claim.low,
         "high": claim.high,
-        "no_effect_low": claim.no_effect and claim.no_effect[0],
-        "no_effect_high": claim.no_effect and claim.no_effect[1],
+        "no_effect_low": no_effect[0],
+        "no_effect_high": no_effect[1],
         "cut": claim.cut,
         "source": claim.origin,
         "range": "revised" if earlier.commit else "original",
@@ -66,26 +101,39 @@ def row(study: Study, claim: Claim, measurement: Measurement | None, reading: in
         "revised_at": earlier.commit,
         "revised_because": earlier.reason,
         "scale": claim.scale,
+    }
+
+
+def _numbers(interval: Interval | None, looks: Sequence[int], infinite: str) -> Row:
+    """The estimate, and the interval that is judged by."""
+    return {
         "mean": interval and interval.estimate,
         "mean_low": interval and interval.low,
         "mean_high": interval and interval.high,
         "level": level(looks),
         "looks": " ".join(map(str, looks)),
-        "infinite": claim.infinite,
+        "infinite": infinite,
         "n": interval.n if interval else 0,
+    }
+
+
+def _verdict(judged: Judgement, earlier: str) -> Row:
+    """The verdict, what the numbers alone say, and what would decide it."""
+    return {
         "verdict": judged.verdict,
         "reading_says": judged.says,
         "because": judged.because,
-        "earlier_verdict": before_revision(claim, earlier, measurement, looks),
+        "earlier_verdict": earlier,
         "n_needed": judged.n_needed,
         "share": judged.share and judged.share.estimate,
         "share_low": judged.share and judged.share.low,
-        **_kinds(judged),
-        **_control(claim, judged),
-        "smaller": claim.smaller,
-        "profile": claim.profile,
-        "command": study.command_of(claim),
-        "runs": claim.runs,
+    }
+
+
+def _measured(measurement: Measurement | None) -> Row:
+    """The values by seed, and where they come from."""
+    measured = measurement or Measurement((), (), float("nan"), "", "", "")
+    return {
         "values": json.dumps(measured.values),
         "seeds": json.dumps(measured.seeds),
         "control_values": json.dumps(measured.control_values),
@@ -95,7 +143,6 @@ def row(study: Study, claim: Claim, measurement: Measurement | None, reading: in
         "git_hash": measured.git_hash,
         "trained_at": measured.trained_at,
         "cells": " ".join(measured.cells),
-        "remark": "" if judged.says in HOLDS else study.remarks.get(claim.name, ""),
     }
 
 

@@ -355,6 +355,16 @@ def test_a_claim_that_is_none_is_one_sentence(ran: Ran) -> None:
     assert done.err == "error: unknown claim 'one_layer_los', did you mean one_layer_loss?\n"
 
 
+def test_a_claim_of_a_user_has_no_history_of_ours() -> None:
+    """A conjecture may measure what a claim of ours is called."""
+    name = next(c.name for c in CLAIMS if len(history.looks(c.name, history.last_reading(c.name))) > 1)
+    one, found = claim(0, 1)._replace(name=name), measured(*[0.5, 0.6, 0.55] * 3)
+    ours, own = (row(Study("a_study", file=file), one, found) for file in (None, Path("mine.py")))
+    assert (own["reading"], own["looks"], own["level"], own["range"]) == (1, "", 0.9, "original")
+    assert ours["level"] > 0.9
+    assert ours["mean_low"] < own["mean_low"]
+
+
 def test_a_planned_reading_shows_the_one_before_until_it_is_measured() -> None:
     before = row(A_STUDY, claim(0, 1), measured(0.5, 0.6, 0.55, 0.58, 0.52, 0.61, 0.49, 0.56), reading=1)
     planned = row(A_STUDY, claim(0, 1), None, reading=2)
