@@ -38,7 +38,7 @@ FACTS: dict[str, tuple[str, ...]] = {
     "With many pairs decoders trained on a mixture learn the task.": ("prior_learns_outside", "prior_many_pairs"),
     # plateaus
     "Merged matrices leave the plateau at the derived step.": ("merged_slope", "merged_time"),
-    "Four factors under SGD leave the plateau at the derived step.": ("factors_exponent", "factors_time", "five_time"),
+    "Four factors under SGD leave the plateau at the derived step.": ("factors_exponent", "factors_time", "factors_time_error", "five_time"),
     "Initial weights decide which runs stay on a second plateau.": ("factors_second_plateau", "second_plateau_level"),
     "Under Adam the scale of initial weights does not change when the plateau ends.": ("adam_exponent", "scale_no_faster"),
     "Below Adam's epsilon the plateau ends at the derived step.": ("adam_floor",),

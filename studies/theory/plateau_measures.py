@@ -117,6 +117,16 @@ def over_derived_of_another(run: Path) -> float:
     return left(run) / plateau.factors_escape(weights, config.data, config.training.lr).step
 
 
+def distance_from_derived(run: Path) -> float:
+    """|step at which a run leaves / derived step - 1|."""
+    return abs(over_derived(run) - 1)
+
+
+def distance_from_derived_of_another(run: Path) -> float:
+    """The same from the step that is derived from the initial weights of the next seed."""
+    return abs(over_derived_of_another(run) - 1)
+
+
 def plateau_is_derived(run: Path) -> float:
     """1 where a run has a second plateau and the flow of its initial weights diverges in rank one, or neither; else 0.
 

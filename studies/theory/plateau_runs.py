@@ -74,6 +74,7 @@ BASE: dict[str, Runs] = {
 # of a main result, and of claims that were undecided, on fresh seeds: runs -> those that are run again, their seeds
 FRESH = {
     "plateau_factors_2e-3_main": ("plateau_factors_2e-3", fresh(13)),
+    "plateau_factors_2e-3_error": ("plateau_factors_2e-3", fresh(57)),
     "plateau_10_10_decided": ("plateau_10_10", fresh(24, 23)),
     "plateau_scale_decided": ("plateau_scale", fresh(27, 22)),
     "plateau_20_20_decided": ("plateau_20_20", fresh(27, 22)),

@@ -258,6 +258,12 @@ def a_pipe(run: Path, name: str, content: bytes) -> None:
     os.mkfifo(layout.llc_aside(run) / name)
 
 
+def as_it_lies(folder: Path) -> tuple[object, ...]:
+    """A folder and the names in it; when it was last looked at is no change."""
+    status = os.lstat(folder)
+    return status.st_ino, status.st_mode, status.st_mtime_ns, sorted(os.listdir(folder))
+
+
 # what is left beside the run -> whether it is named
 LEFT: dict[str, tuple[Callable[[Path, str, bytes], object], bool]] = {
     "of another run": (lambda run, name, content: aside.write(run, name, content, "0" * 16), True),
@@ -280,14 +286,14 @@ def test_what_lies_beside_a_run_is_not_taken_for_its_own(what: str, run: Path, m
     path, good, (put, is_named) = llc_traces.trace_file(run, OWN, 0), made_up(run, 1.0), LEFT[what]
     monkeypatch.setattr(checkpoints._Estimates, "__call__", lambda self, step, params: good)
     put(run, path.name, made_up(run, 2.0))
-    before = os.lstat(layout.llc_aside(run)), sorted(os.listdir(layout.llc_aside(run)))
+    before = as_it_lies(layout.llc_aside(run))
     for _ in ("estimated now", "estimated before"):
         with limited(), locked(run):
             (row,) = estimate_run(run, OWN, "0")
         assert row["llc"] == 1.0
         assert path.read_bytes() == good
         assert table(run)["llc"].tolist() == [1.0]
-    assert (os.lstat(layout.llc_aside(run)), sorted(os.listdir(layout.llc_aside(run)))) == before
+    assert as_it_lies(layout.llc_aside(run)) == before
     assert bool(llc_traces.left_out(run)) == is_named
 
 
