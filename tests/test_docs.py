@@ -35,6 +35,7 @@ PAGES = (
     "docs/reference.md",
     "docs/fidelity.md",
     "docs/extending.md",
+    "docs/library.md",
     "docs/conjecture.md",
     "docs/performance.md",
     "docs/cluster.md",
