@@ -213,6 +213,8 @@ def _check_header(file: IO[bytes], size: int) -> None:
     """`ValueError` if the header of an npy file of `size` bytes claims more: NumPy would allocate that much."""
     _check_size(size)
     shape, _, dtype = HEADERS[np.lib.format.read_magic(file)](file)
+    if dtype.hasobject:
+        raise ValueError("it holds pickled objects, which are never read")
     if math.prod(shape) * max(dtype.itemsize, 1) > size:
         raise ValueError(f"its header claims {'x'.join(map(str, shape))} values of {dtype}, more than it holds")
 
