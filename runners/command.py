@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from icl_lab.lab import cli, compile_cache
 from icl_lab.lab.configs.keys import leaves
@@ -39,6 +39,29 @@ def main(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
     if request.process is not None and request.process.follows:
         return _follow(request, request.process)
     directory = rundir.choose(request.config, request.out, request.overwrite)
+    ended = train(request, directory, partial(_begin, request.process), RESUME_HINT)
+    if ended.status == "stopped":
+        return report_stop([directory], ended.signal)
+    exit_status = report(directory, request.config.name, ended.status)
+    print_notices([directory], ended.finished)
+    return exit_status
+
+
+class Ended(NamedTuple):
+    """How a training has ended: a status of the run, or "stopped" by a signal; and the runs that were done before."""
+
+    status: str
+    signal: int
+    finished: list[Path]
+
+
+def train(
+    request: flags.Request, directory: Path, begin: Callable[[], None] = lambda: None, hint: str | None = None
+) -> Ended:
+    """Trains what is left of a request in its directory. `begin` is called when the run can be trained, before JAX is.
+
+    A command gives a hint on how to go on: then a second signal ends the process.
+    """
     strict = request.persistence.strict_resume
     check = partial(llc.check, request.llc)
     with locked_runs([(directory, request.config)], request.overwrite, strict=strict, check=check) as finished:
@@ -46,19 +69,19 @@ def main(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
         from icl_lab.runners.loop import OutputOptions, run_pack
         from icl_lab.runners.progress import ConsoleLogger
 
-        compile_cache.enable()
-        if request.process is not None:
-            distributed.start(request.process)
-            distributed.wait_for_copies()
-        with ConsoleLogger(request.quiet) as logger, catch_signals(RESUME_HINT) as signals:
+        begin()
+        with ConsoleLogger(request.quiet) as logger, catch_signals(hint) as signals:
             run = Run(directory, request.config)
             outputs = OutputOptions(options=request.options, llc=request.llc)
             status = run_pack([run], logger, outputs, signals=signals, persistence=request.persistence)
-    if status == "stopped":
-        return report_stop([directory], signals.received[0])
-    exit_status = report(directory, request.config.name, status)
-    print_notices([directory], finished)
-    return exit_status
+    return Ended(status, next(iter(signals.received), 0), finished)
+
+
+def _begin(process: distributed.Process | None) -> None:
+    compile_cache.enable()
+    if process is not None:
+        distributed.start(process)
+        distributed.wait_for_copies()
 
 
 def _follow(request: flags.Request, process: distributed.Process) -> int:
@@ -110,6 +133,12 @@ def resume_command() -> str:
 
 def report_divergence(run: Path, name: str) -> int:
     """Prints at which step a run diverged, its last losses and what usually helps; returns the exit status."""
+    print(f"error: {divergence_text(run, name)}", file=sys.stderr)
+    return 1
+
+
+def divergence_text(run: Path, name: str) -> str:
+    """At which step a run diverged, its last losses and what usually helps, in a sentence."""
     meta = rundir.read_meta(run)
     with expecting(run / layout.META, "a run's meta.json"):
         losses = ", ".join("not finite" if loss is None else f"{loss:.4g}" for loss in meta["last_losses"])
@@ -120,8 +149,4 @@ def report_divergence(run: Path, name: str) -> int:
     if "activation_clip" in leaves(fields_of(rundir.read_config(run))):
         remedies.append("--config.activation_clip=10")
     advice = f"{', '.join(remedies[:-1])} or {remedies[-1]} usually helps"
-    print(
-        f"error: {name} diverged at step {diverged_at} after test losses {losses}; {advice}{kept}",
-        file=sys.stderr,
-    )
-    return 1
+    return f"{name} diverged at step {diverged_at} after test losses {losses}; {advice}{kept}"
