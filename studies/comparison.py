@@ -77,7 +77,8 @@ def of_claim(claim: Claim, fresh: Measurement, committed: Measurement | None) ->
         return {}
     if claim.cut is not None:
         kinds, known_kinds = (two_kinds.on_range_side(one, claim.cut, claim.low, claim.high) for one in (values, known))
-        return {f"share on the range's side of {claim.cut:g}": _shares(kinds, known_kinds)}
+        side = "below" if two_kinds.lies_below(claim.cut, claim.high) else "above"
+        return {f"share {side} {claim.cut:g}": _shares(kinds, known_kinds)}
     scale = scale_of(claim, np.concatenate([values, known]))
     compared = {"share" if scale == "share" else "mean": compare(values, known, scale, claim.spacing, claim.scale)}
     if claim.every:

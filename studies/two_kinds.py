@@ -150,8 +150,13 @@ def within(values: np.ndarray, low: float, high: float) -> np.ndarray:
 
 def on_range_side(values: np.ndarray, cut: float, low: float, high: float) -> np.ndarray:
     """Which values [n] are of the kind on whose side of the cut the range lies; of a range that holds it, above it."""
-    side: np.ndarray = values < cut if high <= cut else values > cut
+    side: np.ndarray = values < cut if lies_below(cut, high) else values > cut
     return side
+
+
+def lies_below(cut: float, high: float) -> bool:
+    """Whether a range up to here lies below the cut."""
+    return high <= cut
 
 
 def _floored(values: np.ndarray, scale: str) -> np.ndarray:

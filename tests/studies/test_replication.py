@@ -208,7 +208,8 @@ def test_two_kinds_are_counted_on_the_ranges_side_of_the_cut() -> None:
     c = claim(0.9, 1.1, cut=0.5)
     found = comparison.of_claim(c, measured(1.0, 0.1, 0.9), measured(*[1.0] * 6, 0.1, 0.2))
     ((what, counts),) = found.items()
-    assert what == "share on the range's side of 0.5"
+    assert what == "share above 0.5"
+    assert [*comparison.of_claim(claim(0.9, 1.1, cut=1.2), measured(1.0), measured(1.0, 1.3))] == ["share below 1.2"]
     assert (counts.fresh.estimate, counts.committed.estimate) == (2 / 3, 0.75)
     expected = stats.betabinom(3, 6.5, 2.5).ppf([0.05, 0.95]) / 3
     np.testing.assert_allclose(counts.predicted[1:3], expected, atol=1e-12)
