@@ -70,6 +70,7 @@ RUNS |= {
     "ten_layers_main": replace(RUNS["ten_layers"], seeds=fresh(2)),
     "interleaved_again": replace(RUNS["interleaved"], seeds=fresh(52, 16)),
     "interleaved_published_main": replace(RUNS["interleaved_published"], seeds=fresh(4, 10)),
+    "interleaved_published_again": replace(RUNS["interleaved_published"], seeds=fresh(58, 16)),
     "softmax_2_heads_again": replace(RUNS["softmax_2_heads"], seeds=fresh(54, 16)),
     "five_layers_decided": replace(RUNS["five_layers"], seeds=fresh(30, 17)),
 }
