@@ -112,6 +112,11 @@ def number(text: str) -> float:
     return float(_read(text, float, "a number"))
 
 
+def truth(text: str) -> bool:
+    """True or false; `argparse.ArgumentTypeError` for any other text."""
+    return bool(_read(text, lambda word: {"true": True, "false": False}.get(word.strip().lower()), "true or false"))
+
+
 SEED = Whole(0, 2**32 - 1)
 COUNT = Whole(1)
 TASKS = Whole(2, 2**22, "tasks are in memory at once")

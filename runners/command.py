@@ -15,6 +15,7 @@ from icl_lab.lab.configs.run import fields_of
 from icl_lab.lab.executors.signals import RESUME_HINT, catch_signals
 from icl_lab.runners import distributed, flags, llc
 from icl_lab.runners.locks import locked_runs, restore_threads
+from icl_lab.runners.resume import Start
 from icl_lab.runners.static_shape import Run
 from icl_lab.runners.summary import summary_text
 from icl_lab.src.words import printable
@@ -72,8 +73,9 @@ def train(
         begin()
         with ConsoleLogger(request.quiet) as logger, catch_signals(hint) as signals:
             run = Run(directory, request.config)
-            outputs = OutputOptions(options=request.options, llc=request.llc)
-            status = run_pack([run], logger, outputs, signals=signals, persistence=request.persistence)
+            outputs = OutputOptions(options=request.options, llc=request.llc, keep_state=request.keep_state)
+            start = Start(extend=not request.overwrite)
+            status = run_pack([run], logger, outputs, signals=signals, persistence=request.persistence, start=start)
     return Ended(status, next(iter(signals.received), 0), finished)
 
 

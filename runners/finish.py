@@ -33,13 +33,15 @@ class OutputOptions(NamedTuple):
     """What to write beyond the files of every run.
 
     figures: figures. table: what the sweep's CSV needs. options: values of the flags that ask for analyses. llc: when
-    the local learning coefficient is estimated during the training.
+    the local learning coefficient is estimated during the training. keep_state: the state at the end, from which a
+    longer run can go on.
     """
 
     figures: bool = True
     table: bool = False
     options: Mapping[str, Any] = {}
     llc: Llc | None = None
+    keep_state: bool = True
 
 
 DEFAULT_OUTPUTS = OutputOptions()
@@ -73,7 +75,7 @@ def finalize(
         if analysis.when(config, outputs.table) and (not analysis.options or _asked(analysis, outputs)):
             sections |= _sections(analysis, loaded, outputs)
             yield
-    yield from _end(run, config, sections, outputs.figures)
+    yield from _end(run, config, sections, outputs)
 
 
 def add_asked(run: Path, config: RunConfig, outputs: OutputOptions) -> None:
@@ -97,7 +99,7 @@ def _sections(analysis: Analysis, loaded: LoadedRun, outputs: OutputOptions) -> 
     return {name: result[name] for name in analysis.sections if name in result}
 
 
-def _end(run: Path, config: RunConfig, sections: Mapping[str, Any], figures: bool) -> Iterator[None]:
+def _end(run: Path, config: RunConfig, sections: Mapping[str, Any], outputs: OutputOptions) -> Iterator[None]:
     """Writes what every run has: snapshots, summary, figures if outputs, and the status "done"."""
     if config.snapshots:
         snapshots.export(run)
@@ -107,10 +109,11 @@ def _end(run: Path, config: RunConfig, sections: Mapping[str, Any], figures: boo
     convention = {"loss_convention": outputs_of(family_of(config)).loss_convention}
     write_json(run / layout.SUMMARY, {**with_verdict(config, numbers), **convention})
     yield
-    if figures:
+    if outputs.figures:
         draw_run(run)
         yield
-    rundir.update_meta(run, status="done", end=now())
+    kept = {checkpoint.KEEPS_STATE: True} if outputs.keep_state else {}
+    rundir.update_meta(run, status="done", end=now(), **kept)
     checkpoint.remove(run)
 
 

@@ -18,7 +18,7 @@ from icl_lab.lab.configs.keys import leaves
 from icl_lab.lab.configs.presets import preset, resolve, set_values, value_at
 from icl_lab.lab.configs.registry import family_of_model, outputs_of
 from icl_lab.lab.configs.run import RunConfig
-from icl_lab.lab.flag_types import SEED, of_field, whole
+from icl_lab.lab.flag_types import SEED, of_field, truth, whole
 from icl_lab.runners import distributed, llc, resume
 from icl_lab.runners.distributed import Process
 from icl_lab.runners.llc import Llc
@@ -53,6 +53,7 @@ class Request(NamedTuple):
     persistence: Persistence = Persistence()
     llc: Llc | None = None
     process: Process | None = None
+    keep_state: bool = True
 
 
 def config_flags(family: Family) -> list[Flag]:
@@ -83,6 +84,15 @@ def parser(models: str | Sequence[str], prog: str, description: str) -> cli.Pars
     built.add_argument("--out", type=run_directory, help="run directory; default: runs/<name>[_k]")
     built.add_argument("--overwrite", action="store_true", help="retrain a run that exists")
     resume.add_flags(built)
+    built.add_argument(
+        "--keep_state",
+        type=truth,
+        nargs="?",
+        const=True,
+        default=True,
+        metavar="BOOL",
+        help="keep the state at the end, from which a run with more --steps goes on",
+    )
     cli.add_quiet(built)
     cli.add_config_help(built)
     for flag in config_flags(family):
@@ -141,7 +151,7 @@ def read(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
     if process is not None and flags.out is None:
         raise cli.UsageError("a training in several processes needs --out, by which they know its run directory")
     out = None if flags.out is None else str(flags.out)
-    return Request(config, out, flags.overwrite, options, flags.quiet, kept, watched, process)
+    return Request(config, out, flags.overwrite, options, flags.quiet, kept, watched, process, flags.keep_state)
 
 
 def config_from_flags(model: str, flags: argparse.Namespace, overrides: Mapping[str, str]) -> RunConfig:

@@ -23,12 +23,21 @@ from icl_lab.lab.environment import num_threads
 from icl_lab.lab.executors.signals import Signals, Stopped, catch_signals
 from icl_lab.runners import llc
 from icl_lab.runners.distributed import agree_on, check_same_step
+from icl_lab.runners.extend import extend
 from icl_lab.runners.finish import DEFAULT_OUTPUTS, OutputOptions, add_asked, check_parts, finalize, preload_packages
 from icl_lab.runners.llc import Watch
 from icl_lab.runners.locks import locked_runs
 from icl_lab.runners.pack import GROWTH, Pack
 from icl_lab.runners.progress import NULL_LOGGER, Logger
-from icl_lab.runners.resume import DEFAULT_PERSISTENCE, Persistence, begin, by_checkpoint, cut_files
+from icl_lab.runners.resume import (
+    AT_STEP_0,
+    DEFAULT_PERSISTENCE,
+    Persistence,
+    Start,
+    begin,
+    by_checkpoint,
+    cut_files,
+)
 from icl_lab.runners.static_shape import Run, static_shape, training_part
 from icl_lab.src.precision import use_highest_precision
 from icl_lab.src.train import NEVER
@@ -47,12 +56,14 @@ def run_pack(
     width: int = 1,
     signals: Signals | None = None,
     persistence: Persistence = DEFAULT_PERSISTENCE,
+    start: Start = AT_STEP_0,
 ) -> str:
     """Trains and analyses the runs that are not done, in directories that the caller has locked.
 
     A pack holds at most `width` trainings and is padded to it, since a run's bits depend on the width. The configs may
     differ in seeds, learning rate, evaluation and the fields in `Family.batched`; `ValueError` otherwise. Configs that
-    differ in evaluation alone share a training. `signals` is given by a caller who catches signals between packs too.
+    differ in evaluation alone share a training. `signals` is given by a caller who catches signals between packs too,
+    `start` where runs that have not begun are to start from.
     Returns "done", "stopped" (by a signal, with work left) or "diverged" (all that trained).
     """
     trainings = {training_part(run.config) for run in runs}
@@ -78,7 +89,7 @@ def run_pack(
                 add_asked(run.directory, run.config, outputs)
             for together in by_checkpoint(pending):
                 caught.check()
-                _train_and_finish(together, width, logger, outputs, caught, persistence)
+                _train_and_finish(together, width, logger, outputs, caught, persistence, start)
         except Stopped as stop:
             _mark_stopped(pending, stop.signal)
             return "stopped"
@@ -97,12 +108,13 @@ def run_one(
 ) -> str:
     """Trains or resumes a config in a run directory, as the runners do; for use from Python.
 
+    It goes on from a shorter run of the same training beside it (`runners.extend`).
     `StoreError` if the directory holds another config; if strict, also if the run would resume under other conditions.
     """
     rundir.choose(config, str(directory), overwrite=False)
     run = Run(directory, config)
     with locked_runs([run], strict=persistence.strict_resume):
-        return run_pack([run], logger, persistence=persistence)
+        return run_pack([run], logger, persistence=persistence, start=Start(extend=True))
 
 
 def device_text() -> str:
@@ -114,10 +126,20 @@ def device_text() -> str:
 
 
 def _train_and_finish(
-    runs: Sequence[Run], width: int, logger: Logger, outputs: OutputOptions, signals: Signals, persistence: Persistence
+    runs: Sequence[Run],
+    width: int,
+    logger: Logger,
+    outputs: OutputOptions,
+    signals: Signals,
+    persistence: Persistence,
+    start: Start,
 ) -> None:
     for run in runs:
-        begin(run, width, device_text(), llc.note(outputs.llc))
+        new = begin(run, width, device_text(), llc.note(outputs.llc))
+        if new and start.extend and jax.process_count() == 1:
+            conditions = provenance.current_conditions(width, device_text())
+            if line := extend(run, conditions, outputs.llc):
+                logger.line(line)
     _check_signals(signals)
     pack = Pack(runs, width)
     check_same_step(pack.step, [run.directory for run in runs])

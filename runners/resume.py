@@ -79,10 +79,22 @@ def by_checkpoint(runs: Sequence[Run]) -> list[list[Run]]:
     return [together for _, together in groups]
 
 
-def begin(run: Run, width: int, device: str, facts: Mapping[str, Any]) -> None:
-    """Starts a run in its directory, with further facts in meta.json, or resumes it."""
+class Start(NamedTuple):
+    """Where runs that have not begun start from; by default from their initialisation.
+
+    extend: from the state of a shorter run of the same training, if there is one beside them.
+    """
+
+    extend: bool = False
+
+
+AT_STEP_0 = Start()
+
+
+def begin(run: Run, width: int, device: str, facts: Mapping[str, Any]) -> bool:
+    """Starts a run in its directory, with further facts in meta.json, or resumes it; returns whether it is new."""
     directory, config = run
-    if not checkpoint.steps(directory):
+    if new := not checkpoint.steps(directory):
         rundir.clear(directory)
         rundir.begin(directory, config)
         known = {**provenance_of(config, device), **facts}
@@ -90,6 +102,7 @@ def begin(run: Run, width: int, device: str, facts: Mapping[str, Any]) -> None:
     elif names := changed_files(rundir.read_meta(directory)):
         rundir.update_meta(directory, sources_changed=names)
     rundir.mark_running(directory)
+    return new
 
 
 def cut_files(directory: Path, step: int, record_steps: Sequence[int]) -> None:

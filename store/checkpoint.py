@@ -1,8 +1,8 @@
 """Saves and restores the training state of a run.
 
-The last two checkpoints are kept. The runs of a pack save one after another, so after a kill their last common step may
-be the second-to-last of some. If the last file is damaged, as a hash of its content shows, it is set aside and the run
-resumes from the previous one.
+The last two checkpoints are kept, and the last of a finished run that keeps its state, from which a longer run goes on.
+The runs of a pack save one after another, so after a kill their last common step may be the second-to-last of some. If
+the last file is damaged, as a hash of its content shows, it is set aside and the run resumes from the previous one.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ import numpy as np
 from icl_lab.store import layout, manifest, ownership
 from icl_lab.store.atomic import write_safetensors
 from icl_lab.store.readers import StoreError, read_safetensors
+from icl_lab.store.rundir import read_meta
 
 KEPT = 2
 CONTENT = "sha256"  # of the arrays, in a checkpoint's metadata
+KEEPS_STATE = "keeps_state"  # in meta.json of a finished run: its last checkpoint stays
 RETRAIN = "--overwrite retrains the run"
 REMOVED_WHEN_DONE = {layout.CHECKPOINT_GLOB, layout.GROWING_SNAPSHOTS, layout.SNAPSHOTS_INDEX}
 
@@ -93,15 +95,22 @@ def restore(run: Path, step: int, like: Mapping[str, np.ndarray]) -> dict[str, n
     It is `Damaged` if the file cannot be read, or its arrays are not those that were saved.
     """
     path = layout.checkpoint(run, step)
+    arrays = read(run, step)
+    if _kinds(arrays) != _kinds(like):
+        difference = _first_difference(_kinds(arrays), _kinds(like))
+        raise StoreError(f"{path} does not hold this run's training state: {difference}; {RETRAIN}")
+    return arrays
+
+
+def read(run: Path, step: int) -> dict[str, np.ndarray]:
+    """The arrays of a step, whichever they are; `Damaged` if they cannot be read, or are not those that were saved."""
+    path = layout.checkpoint(run, step)
     try:
         arrays, metadata = read_safetensors(path)
     except StoreError as error:
         raise Damaged(f"{error}; {RETRAIN}") from None
     if metadata.get(CONTENT) not in (None, _content(arrays)):  # earlier versions saved no hash
         raise Damaged(f"{path} is damaged: its arrays are not those that were saved; {RETRAIN}")
-    if _kinds(arrays) != _kinds(like):
-        difference = _first_difference(_kinds(arrays), _kinds(like))
-        raise StoreError(f"{path} does not hold this run's training state: {difference}; {RETRAIN}")
     return arrays
 
 
@@ -142,14 +151,24 @@ def _first_difference(stored: Mapping[str, object], like: Mapping[str, object]) 
 
 
 def remove(run: Path) -> None:
-    """Removes the checkpoints of a finished run, and gives up the folder: files put there later are not the run's."""
+    """Removes the checkpoints of a finished run, all but the last if its meta.json says that it keeps its state.
+
+    If none stays it gives up the folder: files put there later are not the run's.
+    """
     if manifest.exists(run) and layout.CHECKPOINT_GLOB not in manifest.names(run):
         return
     ownership.check(run)
-    folder = run / layout.CHECKPOINTS
+    folder, kept = run / layout.CHECKPOINTS, kept_state(run)
     with suppress(OSError):
         for name in [f"{layout.CHECKPOINTS}/{path.name}" for path in folder.iterdir()]:
-            if REMOVED_WHEN_DONE & {layout.manifest_name(name), layout.draft_target(name)}:
+            if run / name != kept and REMOVED_WHEN_DONE & {layout.manifest_name(name), layout.draft_target(name)}:
                 (run / name).unlink(missing_ok=True)
         folder.rmdir()
-    manifest.release(run, layout.CHECKPOINT_GLOB)
+    if kept is None:
+        manifest.release(run, layout.CHECKPOINT_GLOB)
+
+
+def kept_state(run: Path) -> Path | None:
+    """The checkpoint from which a longer run goes on, of a finished run that keeps its state; None if it has none."""
+    there = steps(run) if read_meta(run).get(KEEPS_STATE) is True else []
+    return layout.checkpoint(run, there[-1]) if there else None

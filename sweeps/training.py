@@ -113,7 +113,10 @@ def train(
                 ready.append(run)
             except Exception as error:
                 errors[planned.name] = _message(error)
-        outputs, logger = OutputOptions(figures=False, table=True), StepReporter(report, pack.trainings)
+        outputs, logger = (
+            OutputOptions(figures=False, table=True, keep_state=False),
+            StepReporter(report, pack.trainings),
+        )
         compile_cache.enable()
         training = partial(
             run_pack, logger=logger, outputs=outputs, width=width, signals=signals, persistence=persistence

@@ -124,7 +124,9 @@ FILES = (
     File(layout.PARAMS, EVERY, "the parameters, `module/name`"),
     File(layout.PARAMS_PICKLE, EVERY, "the same as nested dictionaries of NumPy arrays, for other programs"),
     File(
-        f"{layout.CHECKPOINTS}/", EVERY, "what a resume needs, and the snapshots so far; removed when the run is done"
+        f"{layout.CHECKPOINTS}/",
+        EVERY,
+        "what a resume needs, and the snapshots so far; of a run that is done the last state",
     ),
     File(layout.ANALYSIS_BATCH, EVERY, BATCH),
     File("figs/loss.png", EVERY, "losses over training, a panel for each unit; not in sweeps"),

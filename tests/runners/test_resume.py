@@ -97,7 +97,7 @@ def test_the_third_stopped_when_asked_and_said_how_to_go_on(story: Story) -> Non
 def test_the_sentence_it_said_resumes_and_ends_the_run(story: Story) -> None:
     last = story.finished
     assert last.done.returncode == 0, last.done.stderr
-    assert (tuple(last.metrics), last.checkpoints, last.meta["status"]) == (RECORDED, [], "done")
+    assert (tuple(last.metrics), last.checkpoints, last.meta["status"]) == (RECORDED, [100], "done")
 
 
 def test_an_interrupted_run_ends_with_the_bytes_of_an_uninterrupted_one(story: Story, lsa1_run: Path) -> None:

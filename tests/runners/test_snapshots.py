@@ -31,7 +31,7 @@ def test_there_is_one_for_every_record_from_the_initial_to_the_final_parameters(
         for name, value in leaves.items():
             np.testing.assert_array_equal(found[RECORDED[-1]][module][name], value)
             np.testing.assert_allclose(found[0][module][name], initial[module][name], rtol=1e-6)
-    assert not (run / layout.CHECKPOINTS).exists()
+    assert not (run / layout.GROWING_SNAPSHOTS).exists()
 
 
 @pytest.mark.slow
