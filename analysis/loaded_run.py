@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -61,6 +62,12 @@ class LoadedRun:
         if self.config.family != family:
             raise StoreError(f"{self.run} is a run of the family {self.config.family}, not of {family}")
         return self
+
+
+@partial(jax.jit, static_argnums=0)
+def predictions_of(model: Model, params: Any, batch: Any) -> jax.Array:
+    """A model's predictions on a batch: one program for all parameters, and batches of one shape."""
+    return model.predict(params, batch)
 
 
 def shapes_of(model: Model) -> dict[str, tuple[int, ...]]:

@@ -102,6 +102,14 @@ def _jitted(sample: Callable[..., Batch]) -> Callable[..., Batch]:
     return drawn
 
 
+def fresh_tasks(config: RunConfig, count: int, seed: int, shared: Shared = NO_ARRAYS) -> Any:
+    """Tasks drawn as those of a run's evaluation, that no run has seen: a function of the distribution and the seed."""
+    training = replace(config.training, batch_size=count, micro_batches=1)
+    drawn, task = replace(config.as_evaluated(), training=training), task_of(config)
+    key = fold_in(_key(np.uint32(seed)), np.uint32(Purpose.SAMPLE))
+    return jax.jit(task.batches(drawn))(key, np.int32(0), task.batched(drawn), shared)
+
+
 def training_set(config: Any) -> Batch | None:
     """The finite training set of a config with `full_batch`, which is the first batch; else None: tasks are fresh.
 

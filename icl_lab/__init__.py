@@ -1,4 +1,156 @@
 """An in-context learning laboratory: a transformer and the algorithms it might be running, on the same context.
 
-The rooms of the laboratory lie below this package: `icl_lab.src`, `icl_lab.baselines`, `icl_lab.store`, ...
+    import icl_lab
+
+    run = icl_lab.train("lsa1", steps=500)  # in runs/ of the working directory, as `icl-lab run lsa1 --steps 500`
+    run.predict(x, y, x_query)              # a context of your own through it
+
+Every function takes a `Run` or the path of one. Errors are exceptions of `icl_lab.src.checks.UserError`'s kind, with
+the sentence of the command. Nothing of the process that calls is changed beyond a call: no setting of JAX, no
+environment variable, no signal handler. docs/library.md has recipes.
+
+The rooms of the laboratory lie below this package: `icl_lab.src`, `icl_lab.baselines`, `icl_lab.store`, ... Each
+function imports what it needs when it is called, so that `import icl_lab` costs nothing.
 """
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import ArrayLike
+
+    from icl_lab.analysis.run import Run
+    from icl_lab.lab.configs.run import RunConfig
+    from icl_lab.src.batch import Batch
+
+RunOrPath: TypeAlias = "Run | str | PathLike[str]"
+
+__all__ = ["batch_from_arrays", "load_run", "presets", "runs", "sample", "table", "train"]
+
+
+# --- runs ---
+
+
+def load_run(run: RunOrPath) -> Run:
+    """A run: its config, parameters, model, metrics and summary, read when they are asked for (`analysis.run.Run`).
+
+    `StoreError` if there is no run.
+    """
+    from icl_lab.analysis.run import Run
+
+    found = Run(run)
+    _ = found.config  # says now what cannot be read
+    return found
+
+
+def runs(folder: RunOrPath = "runs") -> list[Run]:
+    """The runs at or below a folder, newest first; those that cannot be read are left out.
+
+    `StoreError` if there is no such folder. `table` has a row for each, with the reason for broken ones.
+    """
+    from pathlib import Path
+
+    from icl_lab.analysis.run import Run
+    from icl_lab.store import listing
+    from icl_lab.store.rundir import STATUSES
+
+    return [Run(entry.path) for entry in listing.list_runs(Path(folder)) if entry.status in STATUSES]
+
+
+def table(path: RunOrPath = "runs") -> pd.DataFrame:
+    """A row for each run at or below a folder, with its config's fields and the numbers of its summary.
+
+    A sweep's CSV gives its rows. `StoreError` for anything else.
+    """
+    from pathlib import Path
+
+    from icl_lab import store
+
+    return store.table(Path(path))
+
+
+# --- training ---
+
+
+def presets(model: str | None = None) -> pd.DataFrame:
+    """The models with their families and presets; of one model the fields, and their values in each preset.
+
+    `ConfigError` for a model that is not known.
+    """
+    import pandas as pd
+
+    from icl_lab.lab.configs.presets import completed, preset
+    from icl_lab.lab.configs.registry import family_of_model, models
+    from icl_lab.lab.configs.run import fields_of
+    from icl_lab.store.listing import flat
+
+    if model is None:
+        families = [family_of_model(name) for name in models()]
+        rows = [(family.name, ", ".join(family.models[name])) for name, family in zip(models(), families, strict=True)]
+        return pd.DataFrame(rows, pd.Index(models(), name="model"), ["family", "presets"])
+    names = family_of_model(model).models[model]
+    values = {name: flat(fields_of(completed(preset(model, name)))) for name in names}
+    return pd.DataFrame(values, dtype=object).drop(["name", "preset", "plugins", "shared", "requires"])
+
+
+def train(model: str | RunConfig = "lsa1", **settings: Any) -> Run:
+    """Trains a model, or the config of another run, in a directory below `runs/`, and gives the run.
+
+    Settings are the flags of `icl-lab run MODEL` and the fields of its config, under their names (`presets(model)`):
+    `preset`, `seed`, `steps`, `lr`, `num_layers`, ..., `out` for another directory, `overwrite` to train again,
+    `quiet`. A field is also named with its section: `**{"data.noise_std": 0.1}`.
+
+    A finished run of the same config is given as it is. An interrupted training raises `KeyboardInterrupt` and is kept:
+    the same call goes on. `ConfigError` and `UsageError` for settings that cannot be, `Diverged` for losses that are no
+    numbers any more.
+    """
+    from icl_lab.analysis.run import Run
+    from icl_lab.lab.guest import as_guest
+    from icl_lab.runners import from_python
+
+    with as_guest():
+        return Run(from_python.train(model, settings))
+
+
+# --- contexts ---
+
+
+def sample(run: RunOrPath, tasks: int, seed: int = 0) -> Batch:
+    """Contexts drawn as those of a run's evaluation, which no run has trained or been measured on.
+
+    A `Batch`: x [B, N, D], y [B, N], x_query [B, D], y_query [B], w [B, D] in NumPy; of a decoder every pair is a
+    query. A function of the distribution and the seed alone, so that runs on one distribution are given the same.
+    """
+    import jax
+
+    from icl_lab.families.shared_arrays import shared_with
+    from icl_lab.families.task import fresh_tasks
+    from icl_lab.lab.configs.run import check_seed
+    from icl_lab.lab.guest import as_guest
+    from icl_lab.src.checks import size
+
+    size("tasks", tasks)
+    check_seed("seed", seed)
+    loaded = load_run(run)
+    with as_guest():
+        batch: Batch = jax.device_get(fresh_tasks(loaded.config, tasks, seed, shared_with(loaded.config, loaded.path)))
+    return batch
+
+
+def batch_from_arrays(
+    x: ArrayLike,
+    y: ArrayLike,
+    x_query: ArrayLike | None = None,
+    y_query: ArrayLike | None = None,
+    w: ArrayLike | None = None,
+) -> Batch:
+    """A batch of your arrays, for models and baselines: x [B, N, D], y [B, N], x_query [B, D], y_query [B], w [B, D].
+
+    Without x_query the last pair of each context is its query. `ConfigError` says which array cannot be used.
+    """
+    from icl_lab.families import own_arrays
+
+    return own_arrays.batch_from_arrays(x, y, x_query, y_query, w)

@@ -139,6 +139,7 @@ class Purpose(IntEnum):
     POSITION_STEPS = 12
     LLC_TASKS = 13
     LLC_CHAIN = 14
+    SAMPLE = 15
     # of a batch
     TASK = 16
     INPUT = 17

@@ -225,11 +225,11 @@ def _cell(value: Any) -> Any:
 
 def _numbers(entry: Entry) -> dict[str, Any]:
     if entry.status == "done":
-        return _numeric(read_summary(entry.path))
-    return _numeric(last_record(entry.path))
+        return numeric(read_summary(entry.path))
+    return numeric(last_record(entry.path))
 
 
-def _numeric(values: Mapping[str, Any]) -> dict[str, Any]:
+def numeric(values: Mapping[str, Any]) -> dict[str, Any]:
     """The numbers in nested mappings, and in lists of mappings by index; NaN for null."""
     kept = {name: value for name, value in values.items() if name not in SETTINGS}
     by_index = {

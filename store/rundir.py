@@ -165,12 +165,12 @@ def _without_end(run: Path) -> dict[str, Any]:
     return {name: value for name, value in read_meta(run).items() if name not in END_KEYS}
 
 
-def choose(config: RunConfig, out: str | None, overwrite: bool, runs: Path = RUNS) -> Path:
+def choose(config: RunConfig, out: str | None, overwrite: bool, runs: Path = RUNS, finished: bool = False) -> Path:
     """The directory of a run of this config.
 
     With `out`, that directory; `StoreError` if it holds another config or is not a run directory. Without, the newest
-    unfinished run of this config under `runs`, otherwise the next free `<name>[_k]`. With `overwrite`, the run in `out`
-    or the newest run of this config is trained again.
+    unfinished run of this config under `runs`, otherwise the next free `<name>[_k]`; with `finished`, before that the
+    newest one that is done. With `overwrite`, the run in `out` or the newest run of this config is trained again.
     """
     if out is not None:
         check_usable(Path(out), config, overwrite)
@@ -179,8 +179,9 @@ def choose(config: RunConfig, out: str | None, overwrite: bool, runs: Path = RUN
     if overwrite and same:
         return same[0]
     unfinished = [run for run in same if read_status(run) not in FINISHED]
-    if unfinished:
-        return unfinished[0]
+    done = [run for run in same if finished and read_status(run) == "done"]
+    if done or unfinished:
+        return (done or unfinished)[0]
     names = (config.name if k == 0 else f"{config.name}_{k}" for k in count())
     return next(runs / name for name in names if not os.path.lexists(runs / name))  # a dangling link takes its name
 

@@ -103,6 +103,10 @@ class RegressionConfig(StackRun):
         train, evaluation = canonical_context(self.train), canonical_context(self.eval)
         return replace(self, base=evaluation, train=train, eval=evaluation)
 
+    def as_evaluated(self) -> Self:
+        """The config whose training contexts are ordered and corrupted as those of its evaluation."""
+        return replace(self, train=self.eval)
+
     def run_words(self) -> list[str]:
         """The contexts in words: that of the evaluation and, if it is another, that of the training."""
         evaluated, trained = in_words(self.eval), in_words(self.train)

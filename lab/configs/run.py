@@ -104,6 +104,10 @@ class RunConfig:
         """The config that represents all equivalent configs; it does not read seeds."""
         return self
 
+    def as_evaluated(self) -> Self:
+        """The config whose training contexts are drawn as those of its evaluation."""
+        return self
+
     def run_words(self) -> list[str]:
         """The words that distinguish a run of a sweep, without seeds."""
         return []

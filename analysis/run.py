@@ -1,0 +1,181 @@
+"""A run as its user has it: what its directory holds, read when it is asked for, and its model as a function of arrays.
+
+`icl_lab.load_run(directory)` gives one. A run stands for its directory wherever a path is taken.
+"""
+
+from __future__ import annotations
+
+import html
+import os
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from icl_lab.families.own_arrays import batch_from_arrays
+from icl_lab.lab.configs.presets import command_of
+from icl_lab.lab.configs.run import RunConfig
+from icl_lab.lab.guest import as_guest
+from icl_lab.src.batch import Batch
+from icl_lab.src.checks import require
+from icl_lab.store import listing, rundir
+from icl_lab.store.metrics import metrics, read_summary
+from icl_lab.store.params import Params, read_params
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from icl_lab.analysis.loaded_run import LoadedRun
+    from icl_lab.src.model import Model
+
+MOST_NUMBERS = 12  # of a summary, that a run shows of itself
+
+
+class Run:
+    """A run: its directory `path`, and what that holds.
+
+    With `params` it is the same run with other weights, those of the `step` of a checkpoint or a user's own.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], params: Mapping[str, Any] | None = None, step: int | None = None):
+        self.path: Path = Path(path)
+        self.step = step
+        self._params = params
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+    @cached_property
+    def config(self) -> RunConfig:
+        """The frozen config that it was trained with; `StoreError` if this is no run."""
+        config: RunConfig = rundir.read_config(self.path)
+        return config
+
+    @property
+    def status(self) -> str:
+        """done, running, stopped, diverged or failed."""
+        return rundir.read_status(self.path)
+
+    @property
+    def params(self) -> Mapping[str, Mapping[str, Any]]:
+        """The parameters, module -> name -> array."""
+        own: Params | Mapping[str, Any] = read_params(self.path) if self._params is None else self._params
+        return own
+
+    @property
+    def model(self) -> Model:
+        """The model, pure functions of parameters and a batch (`src.model.Model`)."""
+        return self._loaded.model
+
+    @property
+    def batch(self) -> Any:
+        """The batch on which it was evaluated."""
+        return self._loaded.batch
+
+    @cached_property
+    def _loaded(self) -> LoadedRun:
+        from icl_lab.analysis.loaded_run import load_run
+
+        with as_guest():
+            return load_run(self.path)
+
+    @property
+    def metrics(self) -> pd.DataFrame:
+        """The records over training: a row for each, indexed by step."""
+        import pandas as pd
+
+        return pd.DataFrame(list(metrics(self.path))).set_index("step")
+
+    @property
+    def summary(self) -> pd.Series:
+        """The numbers of a finished run under dotted names, such as `headline.tf_loss`."""
+        import pandas as pd
+
+        return pd.Series(listing.numeric(read_summary(self.path)), dtype=float, name=str(self.path))
+
+    def checkpoints(self) -> Iterator[tuple[int, Run]]:
+        """(step, this run with the parameters of then) for each snapshot; `StoreError` if it kept none."""
+        for step, then in self._loaded.checkpoints():
+            yield step, Run(self.path, then.params, step)
+
+    def with_params(self, params: Mapping[str, Mapping[str, Any]]) -> Run:
+        """The same run with weights of yours; `StoreError` if they are another model's."""
+        from icl_lab.analysis.loaded_run import shapes_of
+        from icl_lab.store.params import flattened
+        from icl_lab.store.readers import check_arrays
+
+        check_arrays(Path("these parameters"), flattened(params), shapes_of(self.model))
+        return Run(self.path, params)
+
+    def predict(self, x: ArrayLike, y: ArrayLike, x_query: ArrayLike | None = None) -> np.ndarray:
+        """Predictions on contexts x [B, N, D] with labels y [B, N], or on one context without the axis B.
+
+        Of the labels of x_query [B, D], [B]. Without x_query a model with one query predicts the label of the last
+        pair from the others, and a model that predicts at every position does so, [B, N]. `ConfigError` for other
+        shapes than the run's.
+        """
+        single = np.ndim(x) == 2
+        arrays = (np.asarray(each)[None] if single and each is not None else each for each in (x, y, x_query))
+        pairs, labels, query = arrays
+        found = self._predict(pairs, labels, query)  # type: ignore[arg-type]  # mypy: the first two are given
+        return found[0] if single else found
+
+    def _predict(self, x: ArrayLike, y: ArrayLike, x_query: ArrayLike | None) -> np.ndarray:
+        shapes = self.config.batch_shapes()
+        pairs_are_seen = {"x", "y", "x_query"} <= set(shapes)
+        require(pairs_are_seen, f"{self.path} is a run of the family {self.config.family}, which has no pairs (x, y)")
+        _, most, dim = shapes["x"]
+        sequences = len(shapes["x_query"]) == 3  # every pair is a query
+        batch = batch_from_arrays(x, y, x_query, sequences=sequences)
+        length = batch.x.shape[1]
+        seen = length - int(sequences)
+        require(batch.x.shape[2] == dim, f"x has {batch.x.shape[2]} dimensions, and {self.path} was trained on {dim}")
+        fits, takes = (length <= most, f"at most {most - 1}") if sequences else (length == most, str(most))
+        require(fits, f"the contexts have {seen} pairs before the last query, and {self.path} takes {takes}")
+        if not sequences:
+            return self._predictions(batch)
+        found = self._predictions(_padded(batch, most))
+        return found[:, :length] if x_query is None else found[:, length - 1]
+
+    def _predictions(self, batch: Batch) -> np.ndarray:
+        from icl_lab.analysis.loaded_run import predictions_of
+
+        loaded = self._loaded
+        with as_guest():
+            return np.asarray(predictions_of(loaded.model, self._params or loaded.params, batch))
+
+    # --- how it shows itself ---
+
+    def facts(self) -> dict[str, Any]:
+        """What it shows of itself: directory, status, the command that trains it, and its first numbers."""
+        shown: dict[str, Any] = {"run": str(self.path), "status": self.status, "command": command_of(self.config)}
+        if self.step is not None:
+            shown["step"] = self.step
+        elif self.status == "done":
+            shown |= {name: f"{value:.4g}" for name, value in list(self.summary.items())[:MOST_NUMBERS]}
+        return shown
+
+    def __repr__(self) -> str:
+        facts = self.facts()
+        width = max(map(len, facts))
+        return "\n".join(f"{name:{width}}  {value}" for name, value in facts.items())
+
+    def _repr_html_(self) -> str:
+        rows = (
+            f"<tr><th>{html.escape(name)}</th><td>{html.escape(str(v))}</td></tr>" for name, v in self.facts().items()
+        )
+        return f"<table>{''.join(rows)}</table>"
+
+
+def _padded(batch: Batch, length: int) -> Batch:
+    """Sequences of `length` pairs, with zeros at the end: a causal model's earlier predictions do not see them."""
+    more = ((0, 0), (0, length - batch.x.shape[1]))
+    x, y = np.pad(np.asarray(batch.x), (*more, (0, 0))), np.pad(np.asarray(batch.y), more)
+    return Batch(*_as_jax(x, y, x, y, batch.w))
+
+
+def _as_jax(*arrays: Any) -> tuple[Any, ...]:
+    return arrays  # models take NumPy's arrays, where the type says JAX's

@@ -1,0 +1,102 @@
+"""Trains a run from Python as the command does: keyword arguments are its flags, and exceptions have its sentences."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from icl_lab.lab.cli import UsageError
+from icl_lab.lab.configs.presets import command_of
+from icl_lab.lab.configs.run import RunConfig
+from icl_lab.runners import command, flags
+from icl_lab.src.checks import UserError, require
+from icl_lab.store import checkpoint, rundir
+
+PROG = "runners.run"
+OF_COMMANDS = {  # flags that mean nothing in Python -> what to do instead
+    "help": "docs/reference.md lists the fields",
+    "config_help": "icl_lab.presets(MODEL) lists the fields",
+    "plugin": "call icl_lab.lab.plugins.load(FILE) first",
+}
+
+
+class Diverged(UserError):
+    """The losses of a run have become too large for numbers; what it was until then is kept."""
+
+
+def request_of(model: str | RunConfig, settings: Mapping[str, Any]) -> flags.Request:
+    """What `icl-lab run MODEL` makes of flags of these names; other names are fields of the config.
+
+    `model` is a name, or the config of a run, in which the settings change fields.
+    """
+    if isinstance(model, str):
+        return _read(model, [], settings)
+    words = shlex.split(command_of(model))
+    words = words[words.index(model.name) + 1 :]
+    require(_read(model.name, words, {}).config == model, f"no command trains this config of {model.name}")
+    return _read(model.name, words, settings)
+
+
+def _read(model: str, words: list[str], settings: Mapping[str, Any]) -> flags.Request:
+    known = flags.parser(model, PROG, "")._option_string_actions
+    more = [word for name, value in settings.items() for word in _words(name, value, known)]
+    return flags.read(model, PROG, "", [*words, *more])
+
+
+def _words(name: str, value: Any, known: Mapping[str, Any]) -> Iterator[str]:
+    """A keyword argument as words of the command; none for None."""
+    if name in OF_COMMANDS:
+        raise UsageError(f"{name} is a flag of commands; in Python, {OF_COMMANDS[name]}")
+    action = known.get(f"--{name}")
+    if value is None:
+        return
+    if action is None:
+        yield f"--config.{name}={_text(value)}"
+    elif action.nargs != 0:
+        yield f"--{name}={_text(value)}"
+    elif value:
+        yield f"--{name}"
+
+
+def _text(value: Any) -> str:
+    """A value as it is typed."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return repr(value)
+    if isinstance(value, os.PathLike):
+        return str(os.fspath(value))
+    return ",".join(map(_text, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
+def train(model: str | RunConfig, settings: Mapping[str, Any]) -> Path:
+    """The directory of a run that is done: of a finished one of this config, else trained, from its last checkpoint on.
+
+    A signal stops the training at a checkpoint and is raised again: the same call goes on. `Diverged` if it did.
+    """
+    request = request_of(model, settings)
+    directory = rundir.choose(request.config, request.out, request.overwrite, finished=True)
+    ended = command.train(request, directory)
+    if ended.status == "stopped":
+        _pass_on(ended.signal, directory)
+    if ended.status == "diverged":
+        raise Diverged(command.divergence_text(directory, request.config.name))
+    if not request.quiet:
+        command.print_notices([directory], ended.finished)
+    return directory
+
+
+def _pass_on(number: int, directory: Path) -> None:
+    """Raises a signal that was noted, for whoever handles it in this process: Ctrl-C is `KeyboardInterrupt`."""
+    step = max(checkpoint.steps(directory), default=0)
+    print(f"{directory} is stopped at step {step}; the same call, without overwrite, goes on")
+    signal.raise_signal(number)
+    raise KeyboardInterrupt
