@@ -102,7 +102,7 @@ class _PluginFlag(argparse.Action):
 
 
 class _Extend(argparse.Action):
-    """Reads a list separated by commas, spaces or both."""
+    """Reads a list separated by commas, spaces or both; an item may stand for a range."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, item: Callable[[str], Any] = str, **kwargs: Any):
         super().__init__(option_strings, dest, nargs="+", **kwargs)
@@ -112,7 +112,8 @@ class _Extend(argparse.Action):
         words = [word for value in values for word in re.split(r"[,\s]+", value) if word]
         if not words:
             raise UsageError(f"{option_string} needs at least one value")
-        setattr(namespace, self.dest, [self._read(word, option_string) for word in words])
+        read = [self._read(word, option_string) for word in words]
+        setattr(namespace, self.dest, [each for item in read for each in (item if isinstance(item, range) else [item])])
 
     def _read(self, word: str, flag: str | None) -> Any:
         try:

@@ -80,6 +80,24 @@ class Number:
 
 
 @dataclass(frozen=True)
+class Ranges:
+    """Whole numbers of a kind, and ranges of them, as in 0-4, of which both ends count; at most `most` in a range."""
+
+    kind: Whole
+    most: int
+
+    def __call__(self, text: str) -> int | range:
+        """The number or the range in a text; `argparse.ArgumentTypeError` for any other."""
+        first, _, last = text.partition("-")
+        if not (first.isdecimal() and last.isdecimal()):
+            return self.kind(text)
+        low, high = self.kind(first), self.kind(last)
+        if not low <= high < low + self.most:
+            raise argparse.ArgumentTypeError(f"{shown(text)} is no range of 1 to {self.most} numbers, such as 0-4")
+        return range(low, high + 1)
+
+
+@dataclass(frozen=True)
 class Either:
     """A word, in any of its spellings, which stands for a value; or what `other` reads."""
 
@@ -118,6 +136,7 @@ def truth(text: str) -> bool:
 
 
 SEED = Whole(0, 2**32 - 1)
+SEEDS = Ranges(SEED, 100_000)
 COUNT = Whole(1)
 TASKS = Whole(2, 2**22, "tasks are in memory at once")
 POSITIVE = Number(SMALLEST, why="float32 has no others")

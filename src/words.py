@@ -15,12 +15,28 @@ def words_of(text: str) -> tuple[str, ...]:
 
     So is a blank inside a word: whoever reads it says whether it may be there.
     """
+    words = _in_brackets(text)
+    return parted(text) if words is None or len(words) == 1 else tuple(filter(None, words))  # (a|b) is one word
+
+
+def in_brackets(text: str) -> tuple[str, ...] | None:
+    """The words of a text that stands whole in one pair of brackets, as (a, b) does and (a)|(b) does not; else None."""
+    words = _in_brackets(text)
+    return None if words is None else tuple(filter(None, words))
+
+
+def _in_brackets(text: str) -> list[str] | None:
+    """The same with empty words, as behind the comma of (a,)."""
     inside = text.strip()
-    if inside.startswith("(") and inside.endswith(")"):
-        words, balanced = _parted(inside[1:-1])
-        if balanced and len(words) != 1:  # of (a)|(b) the inside is not balanced, and of (a|b) it is one word
-            return tuple(filter(None, words))
-    return tuple(filter(None, _parted(inside)[0]))
+    if not (inside.startswith("(") and inside.endswith(")")):
+        return None
+    words, balanced = _parted(inside[1:-1])
+    return words if balanced else None
+
+
+def parted(text: str) -> tuple[str, ...]:
+    """The words between commas outside all brackets."""
+    return tuple(filter(None, _parted(text.strip())[0]))
 
 
 def _parted(text: str) -> tuple[list[str], bool]:

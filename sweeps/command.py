@@ -3,47 +3,27 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from icl_lab.lab import cli
 from icl_lab.lab.configs.config_help import listing
 from icl_lab.lab.configs.family import Family
 from icl_lab.lab.configs.registry import named
-from icl_lab.lab.environment import check_devices
-from icl_lab.lab.executors import choice
 from icl_lab.lab.executors.signals import RESUME_HINT, Signals, catch_signals
-from icl_lab.lab.executors.throttle import Throttle
 from icl_lab.lab.executors.worker import available_cores
-from icl_lab.lab.registries import FAMILIES
 from icl_lab.runners.command import print_notices, resume_command
 from icl_lab.runners.flags import preset_for_depth
-from icl_lab.runners.locks import print_kept_files
 from icl_lab.src.words import printable
-from icl_lab.store import checkpoint, layout, rundir
-from icl_lab.store.lock import locked, locked_file
-from icl_lab.store.readers import StoreError
-from icl_lab.sweeps import table
-from icl_lab.sweeps.collect import (
-    check,
-    check_out,
-    check_writable,
-    collect,
-    current_rows,
-    joined,
-    note_unknown,
-    start,
-)
+from icl_lab.store import rundir
+from icl_lab.sweeps import following, work
+from icl_lab.sweeps.axes import RESERVED
 from icl_lab.sweeps.execution import Execution, add_execution_flags, execution
-from icl_lab.sweeps.grid import RESERVED, Grid, add_flags, check_number, grid_of
-from icl_lab.sweeps.plan import Pack, PlannedRun, Point, generations, packs, plan, runs_of, seconds_of, shard
-from icl_lab.sweeps.plan_file import check_plan, write_plan
-from icl_lab.sweeps.status import refuse_earlier, status_counts, statuses
-from icl_lab.sweeps.training import PackResult, Progress, result_of, task_of
+from icl_lab.sweeps.grid import Grid, check_number
+from icl_lab.sweeps.grid_flags import add_flags, grid_of
+from icl_lab.sweeps.plan import PlannedRun, Point, plan, seconds_of
+from icl_lab.sweeps.status import status_counts
 
-TABLE_INTERVAL = 10.0  # seconds at least between two writings of the table while runs train
 QUICK_PLAN = 1000  # rows; planning more takes a while
 
 
@@ -75,17 +55,18 @@ def main(
     cli.add_config_help(built)
     add_execution_flags(built, out, runs_dir)
     flags = built.parse(rest)
-    grid = grid_of(flags, family, overrides)
+    grid = grid_of(flags, family, overrides, defaults)
     if flags.config_help:
-        print(_field_listing(grid.models, overrides))
+        print(_field_listing(grid, overrides))
         return 0
     how = execution(flags)
-    return carry_out(planned([grid], flags.quiet), how)
+    return carry_out(planned_points(grid, flags.quiet), how)
 
 
-def _field_listing(models: Sequence[str], settings: Mapping[str, Any]) -> str:
-    """A list of the config fields that can be set for these models."""
-    return "\n\n".join(listing(preset_for_depth(model, "default", settings), tuple(RESERVED)) for model in models)
+def _field_listing(grid: Grid, settings: Mapping[str, Any]) -> str:
+    """A list of the config fields that can be set for the models of a grid."""
+    presets = [preset_for_depth(model, grid.preset, settings) for model in grid.models]
+    return "\n\n".join(listing(each, tuple(RESERVED)) for each in presets)
 
 
 def planned(grids: Sequence[Grid], quiet: bool) -> list[Point]:
@@ -96,158 +77,37 @@ def planned(grids: Sequence[Grid], quiet: bool) -> list[Point]:
     return plan(grids)
 
 
-def carry_out(points: Sequence[Point], how: Execution) -> int:
-    """Trains the unfinished runs of a plan and writes its CSV; returns the exit status."""
-    chosen = shard(runs_of(points), *how.shard)
-    if how.folder.exists() and not how.folder.is_dir():
-        raise StoreError(f"{how.folder} is a file, not a folder")
-    check_out(how.out, how.folder)
-    if not how.overwrite:
-        refuse_earlier(points, how.folder)
-    check_plan(how.folder, how.out, points, how.append)
-    check_writable(how.folder, how.folder)
-    if how.out.exists():
-        now = current_rows(points, how.folder, how.out)
-        check(how.out, now if how.policy.replace else joined(now, points, how.out), how.policy)
-    check_devices()
-    if how.dry_run:
-        print(preview(points, chosen, how))
-        return 0
-    with ExitStack() as locks, catch_signals(RESUME_HINT) as signals:
-        _lock(locks, how)
-        points = _start(points, chosen, how)
-        finished, failed = _train(points, chosen, how, signals)
-        values = _write(points, how, failed)
-    if note := note_unknown(how.out):
-        print(printable(note))
-    done = sum(row["status"] == "done" for row in values)
-    print(f"{printable(how.out)}: {done} of {len(values)} planned rows are done")
-    return _print_report(chosen, finished, failed, how, signals)
-
-
-def _lock(locks: ExitStack, how: Execution) -> None:
-    """Locks the folder: one sweep at a time, or each shard of a sweep once."""
-    index, count = how.shard
-    locks.enter_context(locked(how.folder, shared=count > 1))
-    if count > 1:
-        locks.enter_context(locked(how.folder, f".lock_{index}_of_{count}"))
-
-
-def _start(points: Sequence[Point], chosen: Sequence[PlannedRun], how: Execution) -> list[Point]:
-    """Writes the table and the plan, and clears the runs to retrain; returns the points whose rows the sweep writes.
-
-    These are its own and those of other plans of the table whose runs it clears. All checks come first, so
-    nothing is lost if a run is in use; one that is taken later is refused at its turn. The table is written before
-    runs are cleared, so that after a kill it has no numbers without a run.
-    """
-    directories = [how.folder / run.name for run in chosen if how.overwrite]
-    begun = [directory for directory in directories if rundir.has_begun(directory)]
-    if begun:
-        _check_parts(chosen)
-    for directory in begun:  # one after another, since a lock keeps a file open, and there may be 10^5
-        with locked(directory, below=how.folder):
-            pass
-    with locked_file(how.out, table.LOCK_TIMEOUT):
-        together = check_plan(how.folder, how.out, points, how.append)
-        cleared = {run.name for run in chosen if how.overwrite}
-        known = {*points}
-        points = [*points, *(point for point in together if point.run.name in cleared and point not in known)]
-        start(points, how.folder, how.out, how.policy, [directory.name for directory in begun])
-        write_plan(how.folder, how.out, together)
-        for directory in begun:
-            with locked(directory, below=how.folder):
-                print_kept_files(directory, rundir.clear(directory))
+def planned_points(grid: Grid, quiet: bool) -> list[Point]:
+    """The points of a grid; prints which fields follow those that are swept."""
+    points = planned([grid], quiet)
+    for line in () if quiet else following.lines(grid, points):
+        print(printable(line))
     return points
 
 
-def _check_parts(chosen: Sequence[PlannedRun]) -> None:
-    """`ConfigError` if a plugin's family lacks a part; built-in families are complete, so JAX is not imported."""
-    configs = {run.config.family: run.config for run in chosen if FAMILIES.owner(run.config.family)}
-    if configs:
-        from icl_lab.runners.finish import check_parts
-
-        for config in configs.values():
-            check_parts(config)
-
-
-def _write(
-    points: Sequence[Point], how: Execution, failed: Container[str], timeout: float = table.LOCK_TIMEOUT
-) -> list[dict[str, Any]]:
-    """Writes the plan's rows into the CSV, which other shards may write too, and returns them."""
-    with locked_file(how.out, timeout):
-        return collect(points, how.folder, how.out, failed)
+def carry_out(points: Sequence[Point], how: Execution) -> int:
+    """Trains the unfinished runs of a plan and writes its CSV; returns the exit status."""
+    chosen = work.checked(points, how)
+    if how.dry_run:
+        print(preview(points, chosen, how))
+        return 0
+    with catch_signals(RESUME_HINT) as signals:
+        ended = work.done(points, chosen, how, signals)
+    return _print_report(ended, how, signals)
 
 
-def statuses_and_packs(chosen: Sequence[PlannedRun], how: Execution) -> tuple[dict[PlannedRun, str], list[Pack]]:
-    """The runs with their statuses, and the packs of those to train."""
-    status = statuses(chosen, how.folder)
-    left = [run for run in chosen if how.overwrite or status[run] not in rundir.FINISHED]
-    return status, packs(left, how.width)
-
-
-def _train(
-    points: Sequence[Point], chosen: Sequence[PlannedRun], how: Execution, signals: Signals
-) -> tuple[list[Path], dict[str, str]]:
-    """Trains the unfinished runs, updating progress and CSV as packs end.
-
-    Returns the runs that had finished, and the errors of those that failed.
-    """
-    status, waiting = statuses_and_packs(chosen, how)
-    if not how.quiet:
-        shown = sum(point.run in status for point in points)
-        print(f"{shown} rows of {len(status)} runs: {status_counts(status.values())}", flush=True)
-    _remove_checkpoints([how.folder / run.name for run in chosen if status[run] == "done"], how.folder)
-    left = {run for pack in waiting for run in pack.runs}
-    finished, failed = [how.folder / run.name for run in chosen if run not in left], dict[str, str]()
-    if not waiting:
-        return finished, failed
-    throttle, steps = Throttle(TABLE_INTERVAL), 0
-    with Progress(sum(pack.steps for pack in waiting), len(waiting), how.quiet) as progress:
-        for result in _results(waiting, how, progress, signals):
-            failed |= result.errors
-            steps += result.pack.steps
-            progress.ended(steps)
-            if throttle.due():
-                with throttle.timed(), suppress(StoreError, OSError):  # it is written again later; training continues
-                    _write(points, how, failed, timeout=0)
-    return finished, failed
-
-
-def _results(waiting: Sequence[Pack], how: Execution, progress: Progress, signals: Signals) -> Iterator[PackResult]:
-    """Trains packs, those that build on other runs after these."""
-    for together in generations(waiting):
-        if signals.received:
-            return
-        tasks = [task_of(pack, how.folder, how.width, how.persistence) for pack in together]
-        packs_of = {task.name: pack for task, pack in zip(tasks, together, strict=True)}
-        carry_out_tasks = choice.executor(how.executor, how.resources)
-        for outcome in carry_out_tasks(tasks, progress.report, signals):
-            yield result_of(outcome, packs_of[outcome.task.name], how.folder)
-
-
-def _remove_checkpoints(done: Sequence[Path], folder: Path) -> None:
-    """Removes the checkpoints of runs that were killed just after their status became "done"."""
-    for run in (run for run in done if (run / layout.CHECKPOINTS).exists()):
-        with suppress(StoreError, OSError), locked(run, below=folder):
-            if rundir.read_status(run) == "done":
-                checkpoint.remove(run)
-
-
-def _print_report(
-    chosen: Sequence[PlannedRun], finished: Sequence[Path], failed: Mapping[str, str], how: Execution, signals: Signals
-) -> int:
+def _print_report(ended: work.Ended, how: Execution, signals: Signals) -> int:
     """Prints which runs failed or diverged, why, which had finished, and how to resume; returns the exit status."""
-    status = statuses(chosen, how.folder)
-    for name, reason in failed.items():
+    status = ended.status
+    for name, reason in ended.failed.items():
         print(printable(f"error: failed: {how.folder / name}: {reason}"), file=sys.stderr)
-    for run in chosen:
-        if status[run] == "diverged":
-            print(printable(f"diverged: {how.folder / run.name}"), file=sys.stderr)
-    print_notices([how.folder / run.name for run in chosen if status[run] in rundir.FINISHED], finished)
+    for run in (run for run in status if status[run] == "diverged"):
+        print(printable(f"diverged: {how.folder / run.name}"), file=sys.stderr)
+    print_notices([how.folder / run.name for run in status if status[run] in rundir.FINISHED], ended.finished)
     if signals.received:
         print(f"stopped; the same command without --overwrite resumes it: {resume_command()}")
         return 128 + signals.received[0]
-    if failed or not set(status.values()) <= set(rundir.FINISHED):
+    if ended.failed or not set(status.values()) <= set(rundir.FINISHED):
         print("the same command without --overwrite tries the failed runs again", file=sys.stderr)
         return 1
     return 0
@@ -255,7 +115,7 @@ def _print_report(
 
 def preview(points: Sequence[Point], chosen: Sequence[PlannedRun], how: Execution) -> str:
     """What would be done: each run's status, the packs to train, and an estimate of the time."""
-    status, waiting = statuses_and_packs(chosen, how)
+    status, waiting = work.statuses_and_packs(chosen, how)
     below = printable(how.folder / "_").removesuffix("_")
     lines = [f"{status[run]:10} {below}{run.name}" for run in chosen]
     trainings = sum(pack.trainings for pack in waiting)

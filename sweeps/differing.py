@@ -1,7 +1,7 @@
 """Columns for fields of configs: those in which rows of a table differ, and which no other column shows.
 
-The columns of a family show its axes. Rows of two sweeps that are joined may differ in any field, such as the learning
-rate, whether a flag, a preset or a default has set it. A column is named after its field, as in `store.table`.
+The columns of a family show its own axes. Rows may differ in any other field, such as the learning rate, whether an
+axis, a flag, a preset or a default has set it. A column is named after its field, as in `store.table`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from icl_lab.store.readers import StoreError
 from icl_lab.sweeps.plan import Point
 
 FOLLOWING = {"name", "preset", "shared", "requires", "data_seed"}  # from other fields, or shown by the model and seed
+MOST_TRIED = 16  # values of a field that are exchanged to see whether a column shows it
 INIT = "init_seed"  # shown where it is not the seed of the data
 
 
@@ -60,7 +61,8 @@ def is_field(name: str) -> bool:
 def names(points: Sequence[Point], others: Iterable[RunConfig]) -> list[str]:
     """The fields in which the points of a plan differ from these configs of other rows, and that no column shows.
 
-    Rows of one sweep differ in their axes, which are columns; those of several, planned together, may be alike in all.
+    Rows of one sweep over a family's own axes differ in these, which are columns; those of several, planned together,
+    may be alike in all. Of a sweep over other fields each counts in which any of its rows differ.
     """
     kept = list(others)
     settings = {with_seeds(config, Seeds()): None for config in kept}
@@ -69,8 +71,10 @@ def names(points: Sequence[Point], others: Iterable[RunConfig]) -> list[str]:
         unseeded = with_seeds(config, Seeds())
         alike.setdefault((asked.name, *_shown(with_seeds(asked, Seeds()))), {})[unseeded] = None
     groups = [[*group] for group in alike.values()]
-    for model in {config.name for config in settings}:
-        groups.append([config for config in (*settings, *chain(*groups)) if config.name == model])
+    every = dict.fromkeys((*settings, *chain(*groups)))
+    by_field = [point.run.series.config for point in points if point.by_field]
+    models = dict.fromkeys(config.name for config in (*settings, *by_field))
+    groups += [[config for config in every if config.name == model] for model in models]
     found = dict.fromkeys(
         name for group in groups if len({*group}) > 1 for name in _unshown(list(dict.fromkeys(group)))
     )
@@ -96,11 +100,14 @@ def _unshown(configs: Sequence[RunConfig]) -> list[str]:
 
 def _is_shown(name: str, configs: Sequence[RunConfig]) -> bool:
     """Whether a column of settings changes where a config takes another's value of a field."""
-    values = {str(_get(config, name)): _get(config, name) for config in configs}
+    first: dict[str, RunConfig] = {}  # with each value
+    for config in configs:
+        first.setdefault(str(_get(config, name)), config)
+    tried = [*first.values()][:MOST_TRIED]
     return any(
         changed is not None and _shown(changed) != _shown(config)
-        for config in configs
-        for changed in (_with(config, name, value) for value in values.values())
+        for config in tried
+        for changed in (_with(config, name, _get(other, name)) for other in tried)
     )
 
 

@@ -65,10 +65,14 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class Point:
-    """A planned point: the config asked for, and the run with its numbers, shared by equivalent configs."""
+    """A planned point: the config asked for, and the run with its numbers, shared by equivalent configs.
+
+    by_field: it is of a grid with axes beside those of its family, whose fields have no columns of their own.
+    """
 
     asked: RunConfig
     run: PlannedRun
+    by_field: bool = field(default=False, compare=False)
 
     def __hash__(self) -> int:
         return hash(self.run)
@@ -113,19 +117,19 @@ def plan(grids: Iterable[Grid]) -> list[Point]:
     grids = list(grids)
     check_number(grids)
     numbers: dict[RunConfig, int] = {}  # of the configs, whatever their seeds
-    asked: dict[tuple[int, Seeds], None] = {}
-    for config, seeds in (each for grid in grids for each in grid.series()):
+    asked: dict[tuple[int, Seeds], bool] = {}
+    for by_field, config, seeds in ((grid.by_field, *each) for grid in grids for each in grid.series()):
         key = with_seeds(config, Seeds()) if depends_on_nothing(config) else config
         number = numbers.setdefault(key, len(numbers))
-        asked |= dict.fromkeys((number, each) for each in seeds)
+        asked |= dict.fromkeys(((number, each) for each in seeds), by_field)
     configs = [*numbers]
     series = [RunSeries(canonical(config)) for config in configs]
-    return [point_of(configs[number], series[number], seeds) for number, seeds in asked]
+    return [point_of(configs[number], series[number], seeds, said) for (number, seeds), said in asked.items()]
 
 
-def point_of(asked: RunConfig, series: RunSeries, seeds: Seeds) -> Point:
+def point_of(asked: RunConfig, series: RunSeries, seeds: Seeds, by_field: bool = False) -> Point:
     """The point of a config with these seeds, whose run has the same."""
-    return Point(with_seeds(asked, seeds), series.run(seeds))
+    return Point(with_seeds(asked, seeds), series.run(seeds), by_field)
 
 
 def planned_run(config: RunConfig) -> PlannedRun:

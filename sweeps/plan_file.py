@@ -39,11 +39,12 @@ def write_plan(folder: Path, out: Path, points: Sequence[Point]) -> None:
 def _written(points: Sequence[Point]) -> list[dict[str, Any]]:
     """The entries of a plan file: consecutive points that differ only in seeds share an entry."""
     written: list[dict[str, Any]] = []
-    before: tuple[RunConfig, RunSeries] | None = None
+    before: tuple[RunConfig, RunSeries, bool] | None = None
     for point in points:
-        seeds, now = seeds_of(point.asked), (with_seeds(point.asked, Seeds()), point.run.series)
+        seeds, now = seeds_of(point.asked), (with_seeds(point.asked, Seeds()), point.run.series, point.by_field)
         if now != before or seeds != seeds_of(point.run.config):
-            written.append({"asked": to_dict(point.asked), "run": to_dict(point.run.config), "seeds": []})
+            by_field = {"by_field": True} if point.by_field else {}
+            written.append({"asked": to_dict(point.asked), "run": to_dict(point.run.config), **by_field, "seeds": []})
         written[-1]["seeds"].append(seeds)
         before = now
     return written
@@ -91,8 +92,11 @@ def read_plan(path: Path) -> list[Point]:
     if values.get("results_version") != RESULTS_VERSION:
         raise StoreError(f"{path} is of another results version; run its sweep again")
     with expecting(path, "the plan of a sweep"):
-        entries = [(entry["asked"], _run_in(entry), entry.get("seeds")) for entry in values["rows"]]
-        reasons = {why_not_loaded(config) for asked, run, _ in entries for config in (asked, run)} - {None}
+        entries = [
+            (entry["asked"], _run_in(entry), entry.get("seeds"), entry.get("by_field", False))
+            for entry in values["rows"]
+        ]
+        reasons = {why_not_loaded(config) for asked, run, *_ in entries for config in (asked, run)} - {None}
     if reasons:
         raise StoreError(f"a run of {path} {min(map(str, reasons))}")
     with expecting(path, "the plan of a sweep"):
@@ -107,12 +111,12 @@ def _run_in(entry: dict[str, Any]) -> Any:
     return entry["run"] if "run" in entry else entry["cell"]
 
 
-def _points_of(asked: Any, run: Any, seeds: Any) -> list[Point]:
+def _points_of(asked: Any, run: Any, seeds: Any, by_field: Any) -> list[Point]:
     """The points of an entry of a plan; earlier versions wrote each by itself, without its seeds."""
     config, series = from_dict(asked), RunSeries(from_dict(run))
     if seeds is None:
         return [Point(config, series.run(seeds_of(series.config)))]
-    return [point_of(config, series, Seeds(*map(whole_value, each))) for each in seeds]
+    return [point_of(config, series, Seeds(*map(whole_value, each)), by_field is True) for each in seeds]
 
 
 def _is_plan(path: Path) -> bool:

@@ -52,7 +52,7 @@ OTHERWISE = {
         for model in ("lsa1", "lsa1_pe", "twolayer")
     },
     ("plots/style.py", "axes"): "of a figure",
-    ("sweeps/grid.py", "axes"): "of a grid",
+    **{(f"sweeps/{file}.py", "axes"): "of a grid" for file in ("axes", "following", "grid", "grid_flags")},
     ("benchmarks/compiling.py", "train"): "a method",
     ("benchmarks/growth.py", "base"): "of a logarithm",
     ("benchmarks/measurements.py", "train"): "a method",

@@ -12,6 +12,7 @@ import pytest
 from icl_lab.store import rundir
 from icl_lab.store.readers import StoreError
 from icl_lab.sweeps import collect, differing
+from icl_lab.sweeps.axes import Axes
 from icl_lab.sweeps.grid import Grid
 from icl_lab.sweeps.plan import Point, plan
 from icl_lab.sweeps.plan_file import check_plan, read_plan, write_plan
@@ -109,3 +110,57 @@ def test_a_row_whose_run_is_not_there_has_no_value_and_a_sentence_says_so(tmp_pa
     begun(rows("lsa1", **{"training.lr": 0.25, "training.steps": 31}), tmp_path / "d", out)
     assert [row["training.lr"] for row in table(out)] == ["", "0.5", "0.25"]
     assert collect.note_unknown(out) == f"{out}: 1 row has no training.lr: its run does not say it"
+
+
+def columns_of(axes: Axes, tmp_path: Path, model: str = "lsa1", **settings: Any) -> list[str]:
+    """The columns of fields in the table of a grid, which is the same once it is collected from its plan."""
+    out = tmp_path / "t.csv"
+    begun(plan([Grid((model,), axes, settings=settings)]), tmp_path / "runs", out)
+    before = out.read_bytes()
+    collect.collect(read_plan(tmp_path / "runs" / "plan_t.json"), tmp_path / "runs", out)
+    assert out.read_bytes() == before
+    return [*filter(differing.is_field, table(out)[0])]
+
+
+@pytest.mark.parametrize(
+    ("axes", "columns"),
+    [
+        ({"lr": [1e-3, 3e-3]}, ["training.lr"]),
+        (
+            {("lr", "b2"): [(1e-3, 0.5), (3e-3, 0.6)], "eval_every": [5, 6]},
+            ["eval_every", "training.b2", "training.lr"],
+        ),
+        ({"num_layers": [1, 2]}, ["model.num_layers"]),  # though steps, a column, tell them apart
+        ({"num_layers": [1, 4], "recurrent": [True]}, ["activation_clip", "grad_clip", "lr", "num_layers"]),
+        ({"steps": [10, 20], "noise_p": [0.0, 0.5], "noise_mode": ["label_noise"]}, []),
+        ({"lr": [1e-3]}, []),
+        ({"init_seed": [0, 1]}, ["init_seed"]),
+        ({"attention": [("softmax", "linear"), ("linear",)]}, ["model.attention"]),
+    ],
+)
+def test_a_swept_field_and_what_follows_it_are_columns(axes: Axes, columns: list[str], tmp_path: Path) -> None:
+    found = columns_of(axes, tmp_path)
+    short = sorted(name.rpartition(".")[2] for name in found)
+    assert short == sorted(name.rpartition(".")[2] for name in columns)
+    assert {*columns} <= {*found, *short}
+
+
+def test_the_values_of_many_rates_are_one_column_each_with_its_own(tmp_path: Path) -> None:
+    """More values than are tried to see whether a column shows the field."""
+    rates = [10.0**-power for power in range(1, 2 * differing.MOST_TRIED)]
+    assert columns_of({"lr": rates}, tmp_path) == ["training.lr"]
+    assert [float(row["training.lr"]) for row in table(tmp_path / "t.csv")] == rates
+
+
+def test_tables_of_different_grids_are_joined_with_the_fields_of_both(tmp_path: Path) -> None:
+    """Rates of one grid, depths of another, in two folders: `sweeps.collect --append` of the second to the first."""
+    out, other = tmp_path / "t.csv", tmp_path / "other.csv"
+    begun(plan([Grid(("lsa1",), {"lr": [1e-3, 3e-3]})]), tmp_path / "a", out)
+    begun(plan([Grid(("lsa1",), {"num_layers": [2, 3], "recurrent": [True]})]), tmp_path / "b", other)
+    collect.main(["--runs_dir", str(tmp_path / "b"), "--out", str(out), "--append"])
+    assert [(row["training.lr"], row["model.num_layers"], row["model.recurrent"]) for row in table(out)] == [
+        ("0.001", "1", "False"),
+        ("0.003", "1", "False"),
+        ("0.001", "2", "True"),
+        ("0.001", "3", "True"),
+    ]

@@ -131,9 +131,9 @@ def test_the_preset_is_the_one_of_the_depth_asked_for(model: str, depth: int) ->
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"preset": "paper"}, "preset cannot be set in a sweep; every model has its default one"),
-        ({"data_seed": "3"}, "data_seed cannot be set in a sweep: --seeds"),
-        ({"name": "mine"}, "name cannot be set in a sweep: --models"),
+        ({"preset": "paper"}, "preset cannot be set in a sweep; use --preset"),
+        ({"data_seed": "3"}, "data_seed cannot be set in a sweep; use --seeds"),
+        ({"name": "mine"}, "name cannot be set in a sweep; use --models"),
     ],
 )
 def test_settings_that_would_reach_nothing_are_refused(settings: dict[str, str], sentence: str) -> None:

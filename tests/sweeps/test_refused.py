@@ -49,7 +49,7 @@ BAD_ANYWHERE = [
     ("--config.num_layer=2", "unknown config key 'num_layer' of the family regression, did you mean num_layers?"),
     ("--config.dim=0", "dim is 0; it must be a whole number of at least 1"),
     ("--config.preset=paper", "preset cannot be set in a sweep"),
-    ("--config.data_seed=1", "data_seed cannot be set in a sweep: --seeds"),
+    ("--config.data_seed=1", "data_seed cannot be set in a sweep; use --seeds"),
     ("--out folder", "folder is a folder, not a file"),
     ("--out file/results.csv", "argument --out: file/results.csv cannot be made: file is a file"),
     ("--out file", "file exists and is not a sweep table; choose another --out"),
@@ -74,7 +74,7 @@ BAD_ANYWHERE = [
 @pytest.fixture(autouse=True)
 def nothing_is_trained(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sweep that is not refused ends here, not after hours."""
-    monkeypatch.setattr("icl_lab.sweeps.command._train", lambda *_: pytest.fail("it is not refused"))
+    monkeypatch.setattr("icl_lab.sweeps.work._train", lambda *_: pytest.fail("it is not refused"))
 
 
 CASES = [("eval_noise", *case) for case in BAD_GRIDS + BAD_ANYWHERE]

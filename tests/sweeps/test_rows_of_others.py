@@ -187,7 +187,7 @@ def test_runs_that_are_trained_anew_take_all_their_rows_along(
     assert done.returncode == 0, done.stderr
     assert [row["test_mse"] for row in at.rows()] == before  # trained again, to the same bits
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("icl_lab.sweeps.command._train", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr("icl_lab.sweeps.work._train", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         assert ran("eval_noise", *clean, "--seeds", 0, *at.flags(), "--append", "--overwrite").status == 130
     statuses = {row["exp"]: {row["status"]} for row in at.rows()}
     for row in at.rows():

@@ -62,7 +62,7 @@ def test_the_axes_are_those_of_the_family(workshop: Workshop, tmp_path: Path) ->
         ("lsa1 --num_tasks 4", "unknown argument --num_tasks"),
         (
             "tiny --models tiny,sine --num_tasks 4",
-            "num_tasks is not an axis of sine; it has none but --models, --seeds",
+            "unknown config key 'num_tasks' of the family sine",
         ),
         ("sine --config.tokens=interleaved", "unknown config key 'tokens' of the family sine"),
     ],

@@ -18,7 +18,7 @@ from icl_lab.store import layout, rundir
 from icl_lab.store.atomic import write_bytes
 from icl_lab.store.lock import locked, locked_file
 from icl_lab.store.readers import StoreError
-from icl_lab.sweeps import collect, command, table
+from icl_lab.sweeps import collect, command, table, work
 from icl_lab.sweeps.execution import Execution
 from icl_lab.sweeps.grid import Grid
 from icl_lab.sweeps.plan import Point, plan, runs_of
@@ -138,7 +138,7 @@ def test_a_table_that_others_are_writing_is_left_to_them_while_runs_train(
             with locked_file(at.out):
                 yield Outcome(task, ({}, False))
 
-    monkeypatch.setattr(command, "TABLE_INTERVAL", -1.0)
+    monkeypatch.setattr(work, "TABLE_INTERVAL", -1.0)
     monkeypatch.setattr(choice, "EXECUTORS", {"serial": choice.Kind(busy, 1)})
     assert command.carry_out(tiny_plan(), execution(at)) == 1
     assert {row["status"] for row in at.rows()} == {"planned"}
@@ -182,7 +182,7 @@ def test_overwriting_more_runs_than_files_may_be_open(tmp_path: Path) -> None:
     free = (number for number in range(soft) if str(number) not in os.listdir("/proc/self/fd"))
     resource.setrlimit(resource.RLIMIT_NOFILE, (next(islice(free, 20, None)), hard))
     try:
-        command._start(rows, runs_of(rows), execution(at, overwrite=True))
+        work._start(rows, runs_of(rows), execution(at, overwrite=True))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert not any(rundir.has_begun(at.runs / run.name) for run in runs_of(rows))
@@ -193,7 +193,7 @@ def test_overwriting_changes_nothing_while_a_run_is_in_use(tmp_path: Path) -> No
     for run in runs_of(rows):
         rundir.begin(at.runs / run.name, run.config)
     with locked(at.runs / runs_of(rows)[-1].name), pytest.raises(StoreError, match="in use by another process"):
-        command._start(rows, runs_of(rows), execution(at, overwrite=True))
+        work._start(rows, runs_of(rows), execution(at, overwrite=True))
     assert all(rundir.has_begun(at.runs / run.name) for run in runs_of(rows))
     assert not at.out.exists()
 
@@ -207,8 +207,8 @@ def test_checkpoints_that_a_kill_left_with_a_done_run_are_removed(
         rundir.update_meta(at.runs / run.name, status="done")
         write_bytes(layout.checkpoint(at.runs / run.name, 60), b"")
     busy = runs_of(rows)[-1]
-    monkeypatch.setattr(command, "start", lambda *_: [])
-    monkeypatch.setattr(command, "collect", lambda *_: [])
+    monkeypatch.setattr(work, "start", lambda *_: [])
+    monkeypatch.setattr(work, "collect", lambda *_: [])
     with locked(at.runs / busy.name):
         assert command.carry_out(rows, execution(at)) == 0
     assert set(statuses(runs_of(rows), at.runs).values()) == {"done"}

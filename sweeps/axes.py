@@ -1,0 +1,150 @@
+"""The axes of a sweep: any field of a config, under its own name or its flag's; several in one axis move together.
+
+An axis is a field's name or, of an axis whose fields move together, a tuple of names; its values are tuples then.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from icl_lab.lab.configs.earlier_names import renamed
+from icl_lab.lab.configs.family import AUTO, Family
+from icl_lab.lab.configs.keys import find_key, leaves
+from icl_lab.lab.configs.presets import preset, value_at
+from icl_lab.lab.configs.registry import family_of_model
+from icl_lab.runners.flags import config_flags
+from icl_lab.src.checks import UsageError, require
+from icl_lab.src.words import in_brackets, parted
+
+Axis: TypeAlias = str | tuple[str, ...]
+Axes: TypeAlias = Mapping[Any, Sequence[Any]]  # by `Axis`; a mapping's keys are of one type to a type checker
+
+# fields that must not be set: no effect, or rows that could not be distinguished -> what to use instead
+RESERVED = {
+    "preset": "--preset",
+    "data_seed": "--seeds",
+    "name": "--models",
+    "plugins": "--plugin",
+}
+BEGINNING = re.compile(r"[A-Za-z_][\w.-]*=")  # of a field's values
+LISTED = "each of its values stands in brackets, as in attention=(softmax,linear),(linear)"
+
+
+# --- names ---
+
+
+def fields(axis: Axis) -> tuple[str, ...]:
+    """The names of an axis's fields."""
+    return (axis,) if isinstance(axis, str) else axis
+
+
+def in_words(axis: Axis) -> str:
+    """An axis in a sentence."""
+    return " and ".join(fields(axis))
+
+
+def keys_of(model: str, names: Iterable[str]) -> dict[str, str]:
+    """{name: dotted key} of fields of a model's config.
+
+    A short name that is a flag's means what the flag means. `UsageError` for one that no field has, or several.
+    """
+    config = preset(model).to_dict()
+    known = leaves(config)
+    of_flags = _keys_of_flags(family_of_model(model))
+    return {
+        name: name if name in known.values() else of_flags.get(name) or find_key(config, name, known) for name in names
+    }
+
+
+def _keys_of_flags(family: Family) -> dict[str, str]:
+    """{name: key} of the flags of a family's runners and sweeps that set fields."""
+    flags = (*config_flags(family), *family.lists, *family.axes)
+    return {name: flag.key for flag in flags for name in (flag.name, *flag.short, *flag.former)}
+
+
+def checked_keys(model: str, axes: Axes) -> dict[str, str]:
+    """`keys_of` all fields of axes; raises where one cannot be swept, is swept twice, or lacks a list's brackets."""
+    names = [name for axis in axes for name in fields(axis)]
+    keys, defaults = keys_of(model, names), family_of_model(model).config()
+    by_key: dict[str, str] = {}
+    for name in names:
+        key = keys[name]
+        require(key not in RESERVED, f"{name} cannot be swept; use {RESERVED.get(key)}")
+        require(key not in by_key, f"{key} is swept twice, as {by_key.get(key)} and {name}")
+        by_key[key] = name
+    for axis, values in axes.items():
+        for name, column in zip(fields(axis), _columns(axis, values), strict=True):
+            if isinstance(value_at(defaults, keys[name]), tuple):
+                bare = any(isinstance(value, str) and value != AUTO for value in column)
+                require(not bare, f"{name} is a list of words; {LISTED}")
+    return keys
+
+
+def _columns(axis: Axis, values: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    """The values of each field of an axis; `ConfigError` for an axis that lacks any, or for one of unequal lists."""
+    require(len(values) > 0, f"{in_words(axis)} is an empty list; it needs at least one value")
+    if isinstance(axis, str):
+        return iter([values])
+    for value in values:
+        both = isinstance(value, tuple | list) and len(value) == len(axis)
+        require(both, f"{in_words(axis)} move together, so {value!r} must have {len(axis)} values")
+    return zip(*values, strict=True)
+
+
+def point_of(axes: Axes, values: Sequence[Any]) -> dict[str, Any]:
+    """{name: value} of the fields of axes, of one value of each axis."""
+    of_axes = zip(axes, values, strict=True)
+    return {
+        name: one
+        for axis, value in of_axes
+        for name, one in zip(fields(axis), [value] if isinstance(axis, str) else value, strict=True)
+    }
+
+
+def refuse_set(model: str, axes: Axes, settings: Mapping[str, Any]) -> None:
+    """`ConfigError` if a field that is swept is also set for all runs alike."""
+    keys = {key: name for name, key in keys_of(model, [name for axis in axes for name in fields(axis)]).items()}
+    for name in (name for name, value in settings.items() if value is not None):
+        earlier = renamed(name)
+        key = earlier.key if earlier else keys_of(model, [name])[name]
+        require(key not in keys, f"{keys.get(key)} is swept, and set for all runs alike; leave one of them out")
+
+
+# --- command lines ---
+
+
+def of_words(swept: Sequence[str], zipped: Sequence[Sequence[str]]) -> dict[Axis, list[Any]]:
+    """The axes of --sweep FIELD=VALUES, and of each --zip FIELD=VALUES FIELD=VALUES, with values as text or lists."""
+    found: dict[Axis, list[Any]] = {}
+    for name, values in _lists("--sweep", swept):
+        require(name not in found, f"{name} is swept twice")
+        found[name] = values
+    for words in zipped:
+        lists = _lists("--zip", words)
+        names = tuple(name for name, _ in lists)
+        lengths = [len(values) for _, values in lists]
+        counts = ", ".join(f"{name} has {length}" for name, length in zip(names, lengths, strict=True))
+        require(len({*names}) == len(names), f"--zip {in_words(names)}: a field stands twice")
+        require(len({*lengths}) == 1, f"--zip moves its fields together, so their lists are of equal length: {counts}")
+        found[names] = list(zip(*(values for _, values in lists), strict=True))
+    return found
+
+
+def _lists(flag: str, words: Iterable[str]) -> list[tuple[str, list[Any]]]:
+    """(name, values) of each FIELD=VALUES; a word that names no field goes on with the list before it."""
+    texts: list[list[str]] = []
+    for word in words:
+        if BEGINNING.match(word):
+            texts.append([word])
+        elif texts:
+            texts[-1].append(word)
+        else:
+            raise UsageError(f"argument {flag}: {word!r} is not FIELD=VALUES, as in lr=1e-3,3e-3")
+    lists = []
+    for name, _, rest in (",".join(text).partition("=") for text in texts):
+        values = [text if (listed := in_brackets(text)) is None else listed for text in parted(rest)]
+        require(len(values) > 0, f"{name} is an empty list; it needs at least one value")
+        lists.append((name.replace("-", "_"), values))
+    return lists
