@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -11,6 +12,11 @@ from icl_lab.lab.environment import UnusableEnvironment, num_threads
 from icl_lab.src.checks import UserError
 
 JAX_SETTINGS = {"jax_enable_x64": False, "jax_default_matmul_precision": "highest"}
+OF_PROGRAMS = (  # what `compile_cache` sets
+    "jax_compilation_cache_dir",
+    "jax_persistent_cache_min_compile_time_secs",
+    "jax_persistent_cache_min_entry_size_bytes",
+)
 
 
 @contextmanager
@@ -23,18 +29,48 @@ def as_guest() -> Iterator[None]:
     import jax
 
     config: Any = jax.config  # whose values have no types
-    before, settings = dict(os.environ), {name: config.values[name] for name in JAX_SETTINGS}
-    try:
+    settings = {name: config.values[name] for name in JAX_SETTINGS}
+    with variables_as_before(), _programs_as_before():
         # as if the user had chosen it: a run that goes on would else choose, for all that follows in this process
         os.environ["NPROC"] = str(num_threads())
-        _set(config, JAX_SETTINGS)  # of all threads; a user's `with` holds in this one
-        with jax.enable_x64(False), jax.default_matmul_precision("highest"):
-            yield
+        try:
+            _set(config, JAX_SETTINGS)  # of all threads; a user's `with` holds in this one
+            with jax.enable_x64(False), jax.default_matmul_precision("highest"):
+                yield
+        finally:
+            _set(config, settings)
+
+
+@contextmanager
+def variables_as_before() -> Iterator[None]:
+    """The same of what is computed in other processes, without JAX: environment variables are afterwards as before."""
+    before = dict(os.environ)
+    try:
+        yield
     except UnusableEnvironment as error:
         raise UserError(str(error)) from None
     finally:
-        _set(config, settings)
         _restore(before)
+
+
+@contextmanager
+def _programs_as_before() -> Iterator[None]:
+    """Compiled programs are kept where the user keeps them again, and warnings about them are shown."""
+    import jax
+    from jax.experimental.compilation_cache import compilation_cache
+
+    from icl_lab.lab import compile_cache
+
+    config: Any = jax.config
+    before = {name: config.values[name] for name in OF_PROGRAMS}
+    try:
+        with warnings.catch_warnings():
+            yield
+    finally:
+        if {name: config.values[name] for name in OF_PROGRAMS} != before:
+            _set(config, before)
+            compilation_cache.reset_cache()
+            compile_cache.enable.cache_clear()
 
 
 def _set(config: Any, settings: Mapping[str, Any]) -> None:
