@@ -39,7 +39,7 @@ class Parser(argparse_flags.ArgumentParser):
 
     def __init__(self, prog: str, description: str):
         super().__init__(  # type: ignore[no-untyped-call]  # absl has no annotations
-            prog=f"python -m {prog}",
+            prog=command_end.typed(prog),
             description=description,
             allow_abbrev=False,
             inherited_absl_flags=None,

@@ -12,7 +12,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
     from types import FrameType, TracebackType
+    from typing import NoReturn
 
+CONSOLE_SCRIPT = "icl-lab"  # of an installation, which runs any command
 INTERRUPTED = 128 + 2  # the exit status after Ctrl-C
 
 
@@ -39,7 +41,7 @@ def end_after_ignored(ignored: UnraisableHookArgs) -> None:
     sys.__unraisablehook__(ignored)
 
 
-def exit_with(sentence: str) -> None:
+def exit_with(sentence: str) -> NoReturn:
     """Ends the process with exit status 2 and one sentence on standard error."""
     if sys.stderr is not None:
         sys.stderr.write(f"error: {sentence}\n")
@@ -49,7 +51,15 @@ def exit_with(sentence: str) -> None:
 def is_command() -> bool:
     """Whether this process runs a module of the repository; "-m" stands for it while its package is imported."""
     path, folder = "".join(sys.argv[:1]), os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-    return path == "-m" or (path.endswith(".py") and not os.path.relpath(path, folder).startswith("."))  # nor in .venv
+    is_inside = path.endswith(".py") and not os.path.relpath(path, folder).startswith(".")  # nor in .venv
+    return path == "-m" or os.path.basename(path) == CONSOLE_SCRIPT or is_inside
+
+
+def typed(module: str) -> str:
+    """How a command is called: as this process was, by `icl-lab` in any folder or by `python -m` from the root."""
+    words = getattr(sys, "orig_argv", [])[1:3]
+    is_script = "".join(words[:1]).endswith(os.sep + CONSOLE_SCRIPT) or words == ["-m", "icl_lab"]
+    return f"{CONSOLE_SCRIPT} {module}" if is_script else f"python -m {module}"
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:

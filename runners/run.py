@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from icl_lab.lab import cli
+from icl_lab.lab.command_end import typed
 from icl_lab.lab.configs.registry import family_of_model, models
 from icl_lab.runners import command
 
@@ -16,10 +17,10 @@ def model_of_line(argv: Sequence[str], prog: str, text: str) -> str | None:
     if argv and not argv[0].startswith("-"):
         return argv[0]
     if {"-h", "--help"} & {*argv}:
-        print(f"usage: python -m {prog} MODEL [flags]\n\n{text}\n\nMODEL is one of {', '.join(models())};")
-        print(f"python -m {prog} MODEL --help lists its flags.")
+        print(f"usage: {typed(prog)} MODEL [flags]\n\n{text}\n\nMODEL is one of {', '.join(models())};")
+        print(f"{typed(prog)} MODEL --help lists its flags.")
         return None
-    raise cli.UsageError(f"which model? python -m {prog} MODEL, one of {', '.join(models())}")
+    raise cli.UsageError(f"which model? {typed(prog)} MODEL, one of {', '.join(models())}")
 
 
 def main(argv: list[str]) -> int:

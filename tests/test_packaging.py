@@ -89,6 +89,25 @@ def test_a_neighbours_own_modules_stay_theirs(order: str, python: Path, tmp_path
     assert not Path(said.strip()).is_relative_to(tmp_path)
 
 
+LIBRARY = """
+import sys, icl_lab
+assert not {"numpy", "pandas", "jax"} & {*sys.modules}
+run = icl_lab.train("lsa1", steps=4, eval_every=2, batch_size=16, eval_tasks=32, quiet=True)
+print(run.predict(*icl_lab.sample(run, 3)[:3]).shape, icl_lab.table().loc[0, "status"])
+"""
+
+
+def test_the_library_and_the_console_script_work_in_any_folder(python: Path, tmp_path: Path) -> None:
+    """Of a wheel and of a checkout that is installed as it stands."""
+    assert run(python, "-c", LIBRARY, cwd=tmp_path) == "(3,) done\n"
+    script = python.with_name("icl-lab")
+    assert "  run " in run(script, cwd=tmp_path)
+    assert "lsa1" in run(script, "runs", "runs", cwd=tmp_path)
+    wrong = ended(script, "alignment", "--run", "nowhere", cwd=tmp_path)
+    assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
+    assert "usage: icl-lab analysis.llc " in run(script, "llc", "--help", cwd=tmp_path)
+
+
 def test_a_wheel_trains_a_run_in_an_empty_folder_as_the_checkout_does(
     wheel: Path, install: Callable[..., Path], root: Path, tmp_path: Path
 ) -> None:

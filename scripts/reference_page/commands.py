@@ -7,34 +7,15 @@ import ast
 import re
 import runpy
 import sys
-from collections.abc import Container, Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Container, Iterator, Sequence
 from typing import NamedTuple, NoReturn
 
 from icl_lab.lab import cli
+from icl_lab.lab.commands import GROUPS, file_of, of_group
 from icl_lab.lab.configs.registry import family_of_model
 from icl_lab.lab.registries import FAMILIES
 from icl_lab.scripts.reference_page.markdown import code, codes, of_family, table
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-COMMAND = 'if __name__ == "__main__":'
-UNTYPED = (
-    "lab.executors.worker",
-    "benchmarks.compiling",
-    "benchmarks.plain_loop",
-    "benchmarks.processes",
-)  # others start them
-
-# heading -> the folders, or files, whose commands stand below it
-GROUPS = {
-    "Training": ("runners",),
-    "Sweeps": ("sweeps", "eval_order", "eval_noise", "eval_diversity", "eval_languages"),
-    "Studies": ("studies",),
-    "Analyses": ("analysis", "baselines"),
-    "Figures": ("plots",),
-    "Run directories": ("store",),
-    "Tools": ("scripts", "benchmarks", "configs"),
-}
 OF_A_MODEL = ("runners.run", "sweeps.run")  # their first word is a model, on whose family their flags depend
 HEAD = ("flag", "default", "meaning")
 PRESET = re.compile(r" \(preset: .*\)$")
@@ -53,19 +34,6 @@ class _ParserBuilt(Exception):
         self.parser = parser
 
 
-def commands() -> list[str]:
-    """The modules that users type, in the order of their groups."""
-    return [name for places in GROUPS.values() for name in _of_group(places)]
-
-
-def _of_group(places: Iterable[str]) -> Iterator[str]:
-    for place in places:
-        for path in [_file(place)] if _file(place).exists() else sorted((ROOT / place).rglob("*.py")):
-            name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-            if COMMAND in path.read_text(encoding="utf-8").splitlines() and name not in UNTYPED:
-                yield name.removesuffix(".__main__")
-
-
 def parser_of(command: str, *words: str) -> cli.Parser:
     """The parser that a command makes: its file runs up to where it parses its flags."""
 
@@ -75,17 +43,12 @@ def parser_of(command: str, *words: str) -> cli.Parser:
     parse, argv = cli.Parser.parse, sys.argv
     try:
         cli.Parser.parse, sys.argv = hand_out, [command, *words]  # type: ignore[method-assign, assignment]
-        runpy.run_path(str(_file(command)), run_name="__main__")
+        runpy.run_path(str(file_of(command)), run_name="__main__")
     except _ParserBuilt as built:
         return built.parser
     finally:
         cli.Parser.parse, sys.argv = parse, argv  # type: ignore[method-assign]
     raise ValueError(f"{command} has no cli.Parser")
-
-
-def _file(command: str) -> Path:
-    place = ROOT / command.replace(".", "/")
-    return place / "__main__.py" if place.is_dir() else place.with_suffix(".py")
 
 
 def rows_of(parser: cli.Parser) -> list[Row]:
@@ -107,7 +70,7 @@ def section() -> str:
     """All commands, by group."""
     parts = []
     for group, places in GROUPS.items():
-        names = sorted(_of_group(places), key=lambda name: name not in OF_A_MODEL)
+        names = sorted(of_group(places), key=lambda name: name not in OF_A_MODEL)
         parts += [f"## {group}", *(part for name in names for part in _command(name))]
     return "\n\n".join(parts)
 
@@ -134,7 +97,7 @@ def _of_families(name: str) -> Iterator[str]:
     tables = {family: _of_model(name, next(iter(FAMILIES[family].models))) for family in FAMILIES.built_in}
     first, *others = tables.values()
     common = [row for row in first if all(row in other for other in others)]
-    said = ast.get_docstring(ast.parse(_file(name).read_text(encoding="utf-8"))) or ""
+    said = ast.get_docstring(ast.parse(file_of(name).read_text(encoding="utf-8"))) or ""
     yield f"### `python -m {name} MODEL`"
     yield f"{said.partition(':')[0]}. Flags of all families:"
     yield table(HEAD, common)

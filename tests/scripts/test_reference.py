@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from icl_lab.lab import commands
 from icl_lab.lab.configs.presets import preset, resolve, value_at
 from icl_lab.lab.configs.registry import named
 from icl_lab.lab.registries import FAMILIES
 from icl_lab.runners.flags import parser as runners_parser
 from icl_lab.scripts import reference
-from icl_lab.scripts.reference_page import artifacts, commands, files
+from icl_lab.scripts.reference_page import artifacts, files
 from icl_lab.src.checks import UsageError
 from icl_lab.store import layout
 from icl_lab.sweeps.collect import row_values
@@ -73,8 +74,8 @@ def test_every_command_is_on_it(root: Path, page: str) -> None:
     """All modules that run, as their last statements say, but those that only other commands start."""
     runs = [parts for path, parts in modules(root) if is_command(ast.parse(path.read_text()).body[-1])]
     found = {".".join(parts).removesuffix(".__main__") for parts in runs if parts[0] != "icl_lab"}
-    assert {*commands.commands()} == found - {*commands.UNTYPED}
-    assert set(commands.UNTYPED) <= found
+    assert {*commands.commands()} == found - {*commands.STARTED_BY_OTHERS}
+    assert set(commands.STARTED_BY_OTHERS) <= found
     headed = set(re.findall(r"^### `python -m ([\w.]+)(?: MODEL)?`$", page, re.M))
     assert headed == {*commands.commands()}
 

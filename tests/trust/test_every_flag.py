@@ -15,10 +15,11 @@ import pytest
 from icl_lab.analysis import llc_calibrate
 from icl_lab.analysis.llc.settings import selection as checkpoints
 from icl_lab.lab import cli
+from icl_lab.lab.commands import commands
 from icl_lab.lab.environment import UnusableEnvironment
 from icl_lab.lab.flag_types import SEED, Either, Number, Whole, number, whole_number
 from icl_lab.lab.registries import FAMILIES
-from icl_lab.scripts.reference_page.commands import OF_A_MODEL, commands, parser_of
+from icl_lab.scripts.reference_page.commands import OF_A_MODEL, parser_of
 from icl_lab.store import layout, manifest
 from icl_lab.store.outputs import in_path, out_file, out_folder, run_directory
 from icl_lab.store.readers import StoreError

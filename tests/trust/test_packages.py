@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from icl_lab.lab.commands import commands
 from icl_lab.lab.environment import EXTRAS, PACKAGES
-from icl_lab.scripts.reference_page.commands import commands
 from tests.doors import ROOT
 from tests.test_imports import PACKAGE, graph, modules
 
