@@ -17,7 +17,7 @@ from icl_lab.lab import cli, compile_cache
 from icl_lab.lab.configs.presets import preset, resolve
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.lab.executors.signals import RESUME_HINT, catch_signals
-from icl_lab.lab.flag_types import COUNT, SEED
+from icl_lab.lab.flag_types import COUNT, SEEDS
 from icl_lab.runners import resume
 from icl_lab.runners.command import print_notices, report_divergence, report_stop
 from icl_lab.runners.locks import locked_runs
@@ -48,7 +48,7 @@ COLUMNS: dict[str, tuple[Callable[[dict[str, Any]], float], str, Callable[[float
 def parser() -> cli.Parser:
     """The flags."""
     built = cli.Parser("scripts.demo_seeds", "Trains lsa1 with several seeds and compares each with gradient descent.")
-    cli.add_list(built, "--seeds", SEED, range(5), "seeds of data and initialisation")
+    cli.add_list(built, "--seeds", SEEDS, range(5), "seeds of data and initialisation")
     built.add_argument("--steps", type=COUNT, default=5000, help="training steps")
     built.add_argument("--out", type=out_folder, default="runs/demo_seeds", help="folder of the run directories")
     built.add_argument("--overwrite", action="store_true", help="retrain runs that exist")

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from icl_lab.lab import cli
 from icl_lab.lab.configs.run import RunConfig, Seeds, with_seeds
-from icl_lab.lab.flag_types import SEED
+from icl_lab.lab.flag_types import SEEDS
 from icl_lab.studies import checks, ledger
 from icl_lab.studies.claim import Claim, Measurement
 from icl_lab.studies.study import Study, load
@@ -39,7 +39,7 @@ class Asked(NamedTuple):
 
 def add_flags(built: cli.Parser) -> None:
     """The flags of a replication."""
-    cli.add_list(built, "--seeds", SEED, (), f"with --claims: replicate them with these seeds, in runs/{NAME}")
+    cli.add_list(built, "--seeds", SEEDS, (), f"with --claims: replicate them with these seeds, in runs/{NAME}")
     built.add_argument("--reuse_seeds", action="store_true", help="with --seeds: also seeds that the study has used")
 
 
