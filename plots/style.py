@@ -48,6 +48,7 @@ INFINITE = ("∞", "#000000")  # how the name of such a series ends
 # of series without an order or a look of their own; none is green, which is gradient descent's
 SERIES = ("#0072B2", "#CC3311", "#33BBEE", "#EE3377", "#000000")
 INCHES_A_LETTER = 0.052  # of 7 points, on average
+FEWEST, FILLED = 20, 0.985  # letters in a line of a caption, at least, and its share of a figure's width, at most
 AMPLE = 6.0  # inches that are enough for all that stands around axes
 CUT = "arrows: intervals that leave the possible values are cut there"  # what a caption says of `mark_cut`'s
 INCHES_A_HANDLE = 0.32  # before a legend's words, with what parts columns
@@ -124,11 +125,13 @@ def new_figure(
     return figure, figure.subplots(rows, columns, squeeze=False, **sharing)
 
 
-def column_figure(heights: Sequence[float], columns: int = 1, **sharing: Any) -> tuple[Figure, np.ndarray]:
-    """A figure as wide as a column: rows of axes of these heights in inches, when it is finished."""
+def column_figure(
+    heights: Sequence[float], columns: int = 1, width: float = COLUMN, **sharing: Any
+) -> tuple[Figure, np.ndarray]:
+    """A figure as wide as a column, or so wide: rows of axes of these heights in inches, when it is finished."""
     ratios = {"height_ratios": list(heights)}
     height = sum(heights) / len(heights)
-    return new_figure(len(heights), columns, COLUMN / columns, height, gridspec_kw=ratios, **sharing)
+    return new_figure(len(heights), columns, width / columns, height, gridspec_kw=ratios, **sharing)
 
 
 def few_ticks(axis: Axis, subs: Sequence[float]) -> None:
@@ -209,8 +212,10 @@ def mark_cut(
 def caption(figure: Figure, text: str) -> None:
     """What was measured, on how much, below the axes in as many lines as the figure's width asks for."""
     kept = re.sub(r" (?=[%=])|(?<==) |(?<=version) ", "\N{NO-BREAK SPACE}", plain(text))
-    lines = textwrap.wrap(kept, int(figure.get_figwidth() / INCHES_A_LETTER))
-    figure.supxlabel("\n".join(lines), fontsize=7, color="#555555")
+    for letters in range(int(figure.get_figwidth() / INCHES_A_LETTER), FEWEST, -2):
+        said = figure.supxlabel("\n".join(textwrap.wrap(kept, letters)), fontsize=7, color="#555555")
+        if said.get_window_extent().width < FILLED * figure.bbox.width:  # else its letters are wider than most
+            break
 
 
 def in_order(names: Iterable[str]) -> dict[str, Any]:
@@ -242,9 +247,13 @@ def legend_above(figure: Figure, handles: Mapping[str, Any] | None = None) -> No
     names = [plain(name) for name in handles]
     if names:
         points = FontProperties(size=rcParams["legend.fontsize"]).get_size_in_points()
-        spacing = {"columnspacing": 1.2, "handletextpad": 0.5, "labelspacing": 0.3, "handlelength": 1.8}
-        columns = _columns(names, figure.get_figwidth(), points)
-        figure.legend(list(handles.values()), names, loc="outside upper center", ncols=columns, **spacing)
+        spacing: dict[str, Any] = {"columnspacing": 1.2, "handletextpad": 0.5, "labelspacing": 0.3, "handlelength": 1.8}
+        for columns in range(_columns(names, figure.get_figwidth(), points), 0, -1):
+            spacing["ncols"] = columns
+            legend = figure.legend(list(handles.values()), names, loc="outside upper center", **spacing)
+            if columns == 1 or legend.get_window_extent().width < figure.bbox.width:
+                break
+            legend.remove()  # its letters are wider than most
 
 
 def finish(figure: Figure, handles: Mapping[str, Any], text: str) -> None:

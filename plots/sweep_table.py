@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from icl_lab.lab.configs.columns import has_trained
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.plots import sweep_lines
+from icl_lab.plots.choice import CHOSEN
 from icl_lab.plots.sweep_lines import Settings
 from icl_lab.src import intervals
 from icl_lab.src.statistics import LEVEL
@@ -42,6 +43,8 @@ TASKS = {
     **{"test_loss": "test_tasks", "ood": "test_tasks"},
     **{"auroc": "eval_tasks", "alignment": "eval_tasks"},
 }
+T_BARS = "means with 95 % t intervals over seeds"
+LISTED = 12  # seeds in a caption
 SAME = 1e-3  # relative difference up to which two results of one run are the same result
 
 
@@ -143,18 +146,22 @@ def records(series: Iterable[Series]) -> list[dict[str, Any]]:
     ]
 
 
-def counted(used: pd.DataFrame, table: pd.DataFrame, series: Iterable[Series], tasks: str) -> str:
+def counted(
+    used: pd.DataFrame, table: pd.DataFrame, series: Iterable[Series], tasks: str = "", bars: str = T_BARS
+) -> str:
     """The seeds used, the tasks behind each value, how far the sweep is, and what the bars are.
 
-    `tasks` is the column of the table that counts them; without it they are as many as a run has by default.
+    `tasks` names the column of the table that counts them; without that column they are as many as a run has by
+    default, and without a name they are not said.
     """
     seeds = sorted({int(seed) for seed in used["seed"]})
     lonely = any(len(point.seeds) == 1 for line in series for point in line.points)
-    bars = "means with 95 % t intervals over seeds" + ", but for points of a single seed" * lonely
+    bars += ", but for points of a single seed" * lonely
     bars = bars if len(seeds) > 1 else "one seed, so no intervals"
     fewest = min((len(point.seeds) for line in series for point in line.points), default=len(seeds))
     fewer = f", at some points {fewest}" * (1 < fewest < len(seeds))
-    return f"{_seeds(seeds)}{fewer}, {_tasks(used, tasks)}; {rows_done(table, len(used))}; {bars}"
+    behind = f", {_tasks(used, tasks)}" if tasks else ""
+    return f"{_seeds(seeds)}{fewer}{behind}; {rows_done(table, len(used))}; {bars}"
 
 
 def rows_done(table: pd.DataFrame, shown: int) -> str:
@@ -163,7 +170,9 @@ def rows_done(table: pd.DataFrame, shown: int) -> str:
     A table of which a figure was given a part still knows the sweep's numbers.
     """
     planned, done = table.attrs.get(PLANNED, (len(table), int(table["done"].sum())))
-    return f"{done} of {planned} planned rows are done" + (f", {shown} of them shown" if shown != done else "")
+    chosen = ", ".join(map(str, table.attrs.get(CHOSEN, ())))
+    of_them = f", {shown} of them shown" + f" ({chosen})" * bool(chosen)
+    return f"{done} of {planned} planned rows are done" + of_them * bool(shown != done)
 
 
 def _seeds(seeds: Sequence[int]) -> str:
@@ -171,6 +180,7 @@ def _seeds(seeds: Sequence[int]) -> str:
         return f"seed {seeds[0]}"
     whole = len(seeds) > 2 and seeds[-1] - seeds[0] == len(seeds) - 1
     named = f"{seeds[0]}-{seeds[-1]}" if whole else ", ".join(map(str, seeds))
+    named = named if whole or len(seeds) <= LISTED else f"from {seeds[0]} to {seeds[-1]}"
     return f"n = {len(seeds)} seeds ({named})"
 
 

@@ -57,6 +57,7 @@ OTHERWISE = {
     ("benchmarks/growth.py", "base"): "of a logarithm",
     ("benchmarks/measurements.py", "train"): "a method",
     ("plots/attention_quick.py", "kind"): "of attention",
+    ("plots/choice.py", "kind"): "of a NumPy type",
     ("plots/curves.py", "kind"): "of a NumPy type",
     ("plots/trajectories.py", "kind"): "of a point",
     ("store/provenance.py", "baselines"): "a folder",

@@ -506,6 +506,7 @@ HELPED = [
     "analysis.gd_curve",
     "plots.compare_depth",
     "plots.effects",
+    "plots.sweep",
     "studies.run",
     "studies.remake",
     "studies.order_noise.predictions",
