@@ -30,7 +30,7 @@ CURVE = ("step", "preds_diff", "model_diff", "model_cos", "tf_loss", "gd_loss")
 def alignment(loaded: ComparedRun) -> dict[str, Any]:
     """The transformer compared with gradient descent on the analysis batch."""
     step_size = np.float32(loaded.gd.step_size)
-    values = compare_with_gd(loaded.model, loaded.gd.steps, loaded.params, step_size, loaded.batch)
+    values = compare_with_gd(loaded.model, loaded.gd.steps, loaded.params, step_size, loaded.batch, loaded.gd.units)
     return {
         **{name: float(value) for name, value in values.items()},
         "eta": float(loaded.gd.step_size),

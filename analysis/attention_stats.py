@@ -35,6 +35,7 @@ from icl_lab.src.config import ModelConfig
 from icl_lab.src.context import Context
 from icl_lab.src.data import tokenise
 from icl_lab.src.model import Model, Params
+from icl_lab.src.units import standardised
 from icl_lab.store import layout
 from icl_lab.store.atomic import write_json
 
@@ -50,7 +51,8 @@ def influence(predict: Partial, batch: Batch) -> Array:
 
 def attention_scores(loaded: ComparedRun, batch: Batch) -> list[dict[str, Array]]:
     """For each layer {score: [B, H, N]} of attention and contribution, signed and absolute."""
-    layers: list[dict[str, Array]] = _attention_scores(loaded.model, loaded.config.model, loaded.params, batch)
+    seen = standardised(batch, loaded.gd.units)
+    layers: list[dict[str, Array]] = _attention_scores(loaded.model, loaded.config.model, loaded.params, seen)
     return layers
 
 
@@ -87,9 +89,10 @@ def _pair_scores(weights: Array, slope: Array, num_pairs: int) -> dict[str, Arra
 
 def gd_scores(loaded: ComparedRun, batch: Batch) -> dict[str, Array]:
     """The same scores [B, N] of gradient descent, whose attention to pair j is x_j.x_query."""
-    attention = jnp.einsum("bnd,bd->bn", batch.x, batch.x_query)
+    seen = standardised(batch, loaded.gd.units)
+    attention = jnp.einsum("bnd,bd->bn", seen.x, seen.x_query)
     slope = influence(loaded.gd.predict, batch)
-    return _signed_and_absolute(attention=attention, contribution=batch.y * slope, influence=slope)
+    return _signed_and_absolute(attention=attention, contribution=seen.y * slope, influence=slope)
 
 
 def _signed_and_absolute(**scores: Array) -> dict[str, Array]:

@@ -24,6 +24,7 @@ from icl_lab.src.checks import ConfigError
 from icl_lab.src.config import ModelConfig
 from icl_lab.src.data import tokenise
 from icl_lab.src.model import Model, Params
+from icl_lab.src.units import standardised, units_of
 from icl_lab.store import layout
 from icl_lab.store.atomic import write_json
 
@@ -37,7 +38,7 @@ def first_layer_gradients(loaded: LoadedRun, with_label: bool = True) -> tuple[n
     """
     config = loaded.config
     channels = config.architecture.data_width if with_label else config.data.dim
-    batch = jax.tree.map(jnp.asarray, loaded.batch)
+    batch = standardised(jax.tree.map(jnp.asarray, loaded.batch), units_of(config.data))
     norms = [
         _row_norms(loaded.model, config.model, channels, loaded.params, batch, row)
         for row in range(config.architecture.num_rows - 2)

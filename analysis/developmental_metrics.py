@@ -114,7 +114,7 @@ def _behaviour_part(loaded: LoadedRun) -> Part:
 
     def measure(then: LoadedRun) -> dict[str, float]:
         predict, values = partial(predictions_of, then.model, then.params), dict[str, float]()
-        for prefix, eval_set in zip(("id", "ood"), eval_sets, strict=True):
+        for prefix, eval_set in eval_sets.by_name.items():
             scores = _on_sequences(predict(eval_set.batch), eval_set, config.data.dim)
             values |= {f"{prefix}_{name}": value for name, value in scores.items()}
         for gain, batch in enlarged.items():

@@ -18,6 +18,7 @@ from jax import Array
 
 from icl_lab.analysis.command import Command
 from icl_lab.analysis.loaded_run import LoadedRun, load_run
+from icl_lab.families.task import task_of
 from icl_lab.src.model import Batch, Model, Params
 from icl_lab.src.statistics import mean_and_error, with_error
 from icl_lab.store import layout
@@ -31,7 +32,8 @@ def _losses(model: Model, params: Params, batch: Batch) -> Array:
 
 def loss(loaded: LoadedRun) -> dict[str, float]:
     """loss and loss_se: mean over the tasks of the evaluation set, and its standard error."""
-    losses = np.asarray(_losses(loaded.model, loaded.params, loaded.batch), np.float64)
+    unit = task_of(loaded.config).loss_unit(loaded.config)
+    losses = unit * np.asarray(_losses(loaded.model, loaded.params, loaded.batch), np.float64)
     return with_error("loss", mean_and_error(losses))
 
 

@@ -22,7 +22,7 @@ from icl_lab.families.regression.task import make_test_batch, make_test_batches
 from icl_lab.lab import cli
 from icl_lab.lab.flag_types import POSITIVE
 from icl_lab.src.batch import Batch
-from icl_lab.src.checks import ConfigError, finite_results
+from icl_lab.src.checks import ConfigError, finite_results, require
 from icl_lab.src.data import scale_inputs
 from icl_lab.src.data_config import DataConfig
 from icl_lab.src.statistics import mean_and_error
@@ -37,6 +37,7 @@ def scaled_batches(config: RegressionConfig, alphas: Sequence[float], keep_label
     """
     if keep_labels:
         return [scale_inputs(make_test_batch(config), alpha) for alpha in alphas]
+    require(not config.data.file, "labels of contexts from a file do not follow scaled inputs; give --keep_labels")
     return make_test_batches(config, [_scaled(config.data, alpha) for alpha in alphas])
 
 

@@ -17,7 +17,7 @@ from jax.tree_util import Partial
 
 from icl_lab.analysis.loaded_run import ComparedRun
 from icl_lab.baselines.gradient_descent import Predictor, context_losses
-from icl_lab.families.regression.baselines import made, names_of
+from icl_lab.families.regression.baselines import defined, made, made_or_reason, names_of
 from icl_lab.families.regression.task import make_test_batch
 from icl_lab.src.batch import Batch
 from icl_lab.src.checks import ConfigError, same_shape
@@ -82,11 +82,12 @@ def measure_test_set(loaded: ComparedRun) -> dict[str, Any]:
     """Losses on the test tasks, with standard errors; ratios to gradient descent, and to GD++, are paired."""
     config = loaded.config
     batch = make_test_batch(config)
-    predictors = {"tf": loaded.predict} | {name: made(name, config, loaded.gd) for name in names_of(ALWAYS)}
-    errors_of = half_squared_errors(predictors, batch)
+    baselines = {name: made_or_reason(name, config, loaded.gd, batch) for name in names_of(ALWAYS)}
+    errors_of = half_squared_errors({"tf": loaded.predict} | defined(baselines), batch)
     ratio, ratio_error = ratio_and_error(errors_of["tf"], errors_of["gd"])
     result: dict[str, Any] = {"tasks": config.test_tasks, "loss_ratio": ratio, "loss_ratio_se": ratio_error}
     losses = {name: with_error(f"{name}_loss", mean_and_error(errors)) for name, errors in errors_of.items()}
+    losses |= {name: not_defined(f"{name}_loss", why) for name, why in baselines.items() if isinstance(why, str)}
     ratios, plus_plus = _ratio_to_gd_plus_plus(loaded, batch, errors_of["tf"])
     result |= ratios | losses["tf"] | losses["gd"] | plus_plus
     for numbers in losses.values():

@@ -16,7 +16,7 @@ import numpy as np
 from icl_lab.analysis.command import Command
 from icl_lab.analysis.loaded_run import LoadedRun, load_run
 from icl_lab.analysis.transience import verdict
-from icl_lab.families.diversity.task import distance, make_eval_set, make_test_sequences, predictions_of
+from icl_lab.families.diversity.task import distance, make_eval_set, predictions_of, sequences_of_test
 from icl_lab.src.statistics import mean_and_error, not_defined, with_error
 
 RIDGE_DELTA = 0.06  # of a model of infinitely many tasks: at most so far from ridge, it is ridge
@@ -30,7 +30,7 @@ def measure_test_set(loaded: LoadedRun) -> dict[str, Any]:
     """
     config, dim = loaded.config, loaded.config.data.dim
     metrics: dict[str, Any] = {"tasks": config.test_tasks}
-    for prefix, batch in zip(("id", "ood"), make_test_sequences(config), strict=True):
+    for prefix, batch in sequences_of_test(config).items():
         eval_set = make_eval_set(config, batch)
         tf = predictions_of(loaded.model, loaded.params, batch)
         for name, values in {"tf": tf, **eval_set.references, "zero": np.zeros_like(tf)}.items():

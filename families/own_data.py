@@ -11,6 +11,7 @@ import csv
 import re
 import warnings
 import zipfile
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -243,7 +244,7 @@ def take(
     contexts: np.ndarray | None = None,
     num_pairs: int | None = None,
     sequences: bool = False,
-    seed: int = 0,
+    seed: int | Sequence[int] = 0,
 ) -> Taken:
     """These contexts of a file as a batch (all if None). Of contexts of any length pairs are drawn by the seed.
 

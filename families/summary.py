@@ -26,6 +26,16 @@ def header(numbers: Mapping[str, Any], loss: str = "half MSE") -> str:
     return f"{f'loss ({loss}) on ' + str(numbers['tasks']) + ' test tasks':<50}    loss   ± s.e."
 
 
+def own_contexts(summary: Mapping[str, Any]) -> list[str]:
+    """The line on the file that a run's contexts are from; none where they are drawn."""
+    if "data" not in summary:
+        return []
+    facts = summary["data"]
+    counts = ", ".join(f"{count} {name}" for name, count in facts["contexts"].items())
+    left_out = f", {facts['left_out']} too short" if facts["left_out"] else ""
+    return [f"contexts of {facts['file']}: {counts}{left_out}"]
+
+
 def shown(value: Any) -> Any:
     """JSON values for the terminal: NaN for null, and text without control characters."""
     if isinstance(value, dict):

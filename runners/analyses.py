@@ -25,6 +25,7 @@ from icl_lab.analysis import (
     weights,
 )
 from icl_lab.analysis.loaded_run import compared
+from icl_lab.families.own_facts import facts_of
 from icl_lab.src.model import Batch
 from icl_lab.store import layout
 from icl_lab.store.atomic import write_npz
@@ -42,6 +43,7 @@ def _of_regression(write: Callable[..., Any]) -> Callable[..., Any]:
 
 # name that families declare -> function(loaded run with its evaluation set, arguments) -> its section of the summary
 ANALYSES: dict[str, Callable[..., Any]] = {
+    "own_data": lambda loaded: facts_of(loaded.config),
     "contexts": contexts.write,
     "attention_maps": lambda loaded, attention_batch: attention_maps.write(loaded, attention_batch),
     "attention_stats": lambda loaded: attention_stats.write(compared(loaded), loaded.eval_set.context, figure=False),

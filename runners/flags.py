@@ -15,7 +15,7 @@ from icl_lab.lab.configs.config_help import listing
 from icl_lab.lab.configs.earlier_names import todays_words
 from icl_lab.lab.configs.family import AUTO, Family, Flag, flag_of
 from icl_lab.lab.configs.keys import leaves
-from icl_lab.lab.configs.presets import preset, resolve, set_values, value_at
+from icl_lab.lab.configs.presets import check_given, preset, resolve, set_values, value_at
 from icl_lab.lab.configs.registry import family_of_model, outputs_of
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.lab.flag_types import SEED, of_field, truth, whole
@@ -160,10 +160,12 @@ def config_from_flags(model: str, flags: argparse.Namespace, overrides: Mapping[
     for name in ("data_seed", "init_seed"):
         seed = getattr(flags, name)
         set_values(config, {name: flags.seed if seed is None else seed})
-    set_values(config, {flag.key: getattr(flags, flag.name) for flag in config_flags(family_of_model(model))})
+    given = {flag.key: getattr(flags, flag.name) for flag in config_flags(family_of_model(model))}
+    set_values(config, given)
     set_values(config, list_values(family_of_model(model), flags))
     set_values(config, overrides)
     resolved: RunConfig = resolve(config)
+    check_given(resolved, given, overrides)
     return resolved
 
 

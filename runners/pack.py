@@ -99,6 +99,7 @@ class Pack:
         self.step, state, self.damaged = self._restore()
         self.state = self.trainer.placed(state, width)
         self.run_seconds, self.chunk_steps = 0.0, 1
+        self._loss_units = np.array([self.task.loss_unit(run.config) for run in runs], np.float64)
         with ThreadPoolExecutor(1) as background:
             compiling = background.submit(compiled.compile, self.state, self.hyperparameters, self._placed_shared)
             self.eval_sets = [self._eval_set(run.config) for run in runs]
@@ -119,7 +120,7 @@ class Pack:
         if not CHUNK_SECONDS / 2 < seconds * self.chunk_steps / (stop - start) < 1.5 * CHUNK_SECONDS:
             self.chunk_steps = max(1, min(int(CHUNK_SECONDS * (stop - start) / seconds), GROWTH * (stop - start)))
         self.step = stop
-        return losses[self.places], diverged_at[self.places]
+        return losses[self.places] * self._loss_units, diverged_at[self.places]
 
     def _run(self, state: TrainState, start: int, stop: int) -> tuple[TrainState, ChunkInfo]:
         """Runs the program from one step to another."""
@@ -133,7 +134,7 @@ class Pack:
         """Each run's loss on its first training batch, from a step that is discarded."""
         copy = self.trainer.placed(jax.tree.map(np.asarray, self.state), self.width)
         _, info = self._run(copy, 0, 1)
-        return np.asarray(info.loss)[self.places]
+        return np.asarray(info.loss)[self.places] * self._loss_units
 
     def record(self, index: int, train_loss: float) -> dict[str, Any]:
         """A record of a run's metrics."""

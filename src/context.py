@@ -43,9 +43,21 @@ def draw_context(
     noise_sigma: float | Array | None = None,
 ) -> Context:
     """B tasks, corrupted, ordered and placed. `noise_p` and `noise_sigma` stand in for the context's own if given."""
+    return arranged(key, sample_batch(key, data, batch_size), data, context, noise_p, noise_sigma)
+
+
+def arranged(
+    key: Array,
+    batch: Batch,
+    data: DataConfig,
+    context: ContextConfig,
+    noise_p: float | Array | None = None,
+    noise_sigma: float | Array | None = None,
+) -> Context:
+    """Clean tasks, corrupted, ordered and placed as in `draw_context`, wherever they come from."""
     p = context.noise_p if noise_p is None else noise_p
     sigma = context.noise_sigma if noise_sigma is None else noise_sigma
-    batch, hit, error = corrupt(key, sample_batch(key, data, batch_size), context.noise_mode, p, sigma, data)
+    batch, hit, error = corrupt(key, batch, context.noise_mode, p, sigma, data)
     needs = context.ordering in BY_DIFFICULTY
     difficulty = difficulty_keys(context.difficulty, batch, error, data) if needs else ()
     ordered = ORDERINGS[context.ordering](batch, difficulty)
@@ -82,3 +94,12 @@ def draw_contexts(
         key, tuple(distributions), kind, batch_size, np.float32(context.noise_p), np.float32(context.noise_sigma)
     )
     return contexts
+
+
+_arrange = jax.jit(arranged, static_argnames=("data", "context"))
+
+
+def arrange(key: Array, batch: Batch, data: DataConfig, context: ContextConfig) -> Context:
+    """`arranged` of a batch that is stored, in a program of its own."""
+    arrangement: Context = _arrange(key, jax.tree.map(jnp.asarray, batch), data, context)
+    return arrangement

@@ -37,6 +37,7 @@ def sample_batch(key: Array, data: DataConfig, batch_size: int) -> Batch:
     By default w ~ N(0, weight_scale^2 I), x from the input distribution and y = w.x + noise_std * N(0, 1). The same
     (key, data, batch_size) gives the same batch. Von Oswald et al. 2023, Sec. 2 and App. A.1.
     """
+    data.check_drawn("a context that is drawn")
     size, pairs, dim = batch_size, data.num_pairs, data.dim
     w = _sample_tasks(purpose_key(key, Purpose.TASK), data, size)
     x = sample_inputs(purpose_key(key, Purpose.INPUT), data, (size, pairs, dim))
@@ -96,6 +97,7 @@ def sample_other_batch(key: Array, data: DataConfig, batch_size: int, alpha: flo
     A task's inputs are divided by the Frobenius norm of its context and multiplied by alpha; the query takes the same
     factor. Von Oswald et al. 2023, App. A.5 (published code). alpha = 1 is about a third of the training norm.
     """
+    data.check_drawn("a context of another distribution")
     shape = (batch_size, data.num_pairs + 1, data.dim)
     input_key = purpose_key(key, Purpose.INPUT)
     exponential, normal, laplace = (

@@ -5,6 +5,7 @@ No JAX is imported. Shape letters are those of `src.config`.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -96,7 +97,56 @@ class LinearData:
 
 
 @dataclass(frozen=True)
-class DataConfig(LinearData):
+class FileData(LinearData):
+    """Contexts that are drawn or, with a `file`, one's own; then no other field says what they are but D and N.
+
+    Nothing is known of the distribution of a file's contexts, so closed forms refuse them. With `standardize` a model
+    sees (x - x_mean) / x_scale and (y - y_mean) / y_scale, and its predictions are taken back: `src.units`.
+    """
+
+    file: str = field("", "NPZ or CSV file of contexts of one's own; empty: contexts are drawn")
+    split_seed: int = field(0, "file: seed of which contexts are kept for evaluation and test", least=0)
+    standardize: bool = field(False, "file: inputs and labels are brought to the mean and scale of drawn ones")
+    x_mean: tuple[float, ...] = field((), "standardize: mean of each input over the training contexts")
+    x_scale: tuple[float, ...] = field((), "standardize: what each input is divided by")
+    y_mean: float = field(0.0, "standardize: mean of the labels of the training contexts")
+    y_scale: float = field(1.0, "standardize: what labels are divided by", low=0, open_low=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(bool(self.file) or not self.standardize, "standardize is of contexts from a file; give --data FILE")
+        scales = len(self.x_mean) == len(self.x_scale) == self.dim
+        require(scales or not self.standardize, f"x_mean and x_scale have no value for each of {self.dim} dimensions")
+        drawn = {each.name for each in dataclasses.fields(self)} - {"dim", "num_pairs", *FileData.__annotations__}
+        for each in dataclasses.fields(self):
+            value = getattr(self, each.name)
+            said = f"{each.name} is {value}, but has no meaning for a"
+            if each.name in self.without_meaning and not self.standardize:
+                require(value == each.default, f"{said} file that is not standardised")
+            if each.name in drawn and self.file:
+                require(value == each.default, f"{said} file, whose contexts are not drawn")
+
+    @property
+    def without_meaning(self) -> list[str]:
+        """Fields that nobody sets: the file gives them their values."""
+        return ["x_mean", "x_scale", "y_mean", "y_scale"]
+
+    def check_drawn(self, user: str) -> None:
+        """`ConfigError` for contexts from a file, of whose distribution `user` would have to know."""
+        require(not self.file, f"{user} needs the distribution of inputs, tasks and noise, which a file does not say")
+
+    def _moment(self, name: str, of_range: Callable[[float], float] | None) -> float:
+        self.check_drawn("a closed form")
+        return super()._moment(name, of_range)
+
+    def check_moments(self, user: str) -> None:
+        """`ConfigError` where the closed-form step of gradient descent, which `user` needs, is not defined."""
+        self.check_drawn(user)
+        super().check_moments(user)
+
+
+@dataclass(frozen=True)
+class DataConfig(FileData):
     """Contexts with one query; `num_distractors` context labels are replaced by N(0, 1).
 
     Inputs x = U L^(1/2) z, z of the input distribution. L = diag(l): `isotropic`, the identity; `power_law`,
@@ -160,12 +210,13 @@ class DataConfig(LinearData):
     @property
     def equal_inputs(self) -> bool:
         """Whether a context's inputs have independent coordinates of equal variance."""
-        return self.spectrum == "isotropic" and self.axes == "coordinates" and not self.exact_covariance
+        alike = self.spectrum == "isotropic" and self.axes == "coordinates" and not self.exact_covariance
+        return alike and not self.file
 
     @property
     def equal_tasks(self) -> bool:
         """Whether tasks have mean 0 and uncorrelated coordinates of equal variance, and labels are linear in them."""
-        alike = TASK_DISTRIBUTIONS[self.task_distribution].uncorrelated
+        alike = TASK_DISTRIBUTIONS[self.task_distribution].uncorrelated and not self.file
         return alike and self.task_covariance == "isotropic" and self.task_mean == 0 and self.teacher == "linear"
 
     @property
@@ -209,6 +260,7 @@ class DataConfig(LinearData):
     @property
     def mean_task_variance(self) -> float:
         """Variance of a coordinate of a task before its covariance; `ConfigError` if none is registered."""
+        self.check_drawn("a closed form")
         variance = TASK_DISTRIBUTIONS[self.task_distribution].variance
         if variance is None:
             raise ConfigError(f"the task distribution {self.task_distribution!r} is registered without a variance")
@@ -236,7 +288,7 @@ class QueriesData(LinearData):
 
 
 @dataclass(frozen=True)
-class PoolData(LinearData):
+class PoolData(FileData):
     """Sequences of pairs whose task is one of a pool of `num_tasks`, or fresh (inf), from `task_distribution`."""
 
     num_tasks: float = field(math.inf, "tasks in the pool, M; inf draws a fresh one for each sequence")
@@ -259,6 +311,7 @@ class PoolData(LinearData):
     @property
     def task_variance(self) -> float:
         """Mean variance of a coordinate of a task of the task distribution; `ConfigError` if none is registered."""
+        self.check_drawn("a closed form")
         variance = TASK_DISTRIBUTIONS[self.task_distribution].variance
         if variance is None:
             raise ConfigError(f"the task distribution {self.task_distribution!r} is registered without a variance")

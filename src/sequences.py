@@ -57,6 +57,7 @@ def sample_sequences(
 
 def sequences_with(key: Array, data: PoolData, w: Array) -> Batch:
     """A sequence of K pairs y = w.x + noise_std * N(0, 1) for each of these tasks [B, D]."""
+    data.check_drawn("a sequence that is drawn")
     shape = (w.shape[0], data.num_pairs)
     x = sample_inputs(purpose_key(key, Purpose.INPUT), data, (*shape, data.dim))
     y = labels(x, w)

@@ -11,9 +11,10 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from icl_lab.families import own_config
+from icl_lab.families.own_config import OwnDataRun, with_file
 from icl_lab.lab.configs.earlier_names import first_value
 from icl_lab.lab.configs.family import Family, Flag, Preset, flag_of, layers_seconds
-from icl_lab.lab.configs.run import RunConfig
 from icl_lab.lab.flag_types import INFINITY, Either, Whole
 from icl_lab.src.batch import context_shapes
 from icl_lab.src.config import DecoderConfig, check_arrays
@@ -23,10 +24,11 @@ NOISY_DIM, PAIRS_A_DIM = 32, 2  # of a sequence: its noise variance is D over th
 
 
 @dataclass(frozen=True)
-class DiversityConfig(RunConfig):
+class DiversityConfig(OwnDataRun):
     """A run of the family: sequences of a pool's tasks, and a decoder."""
 
     family: ClassVar[str] = "diversity"
+    sequences: ClassVar[bool] = True
 
     name: str = "tiny"
     data: PoolData = PoolData()
@@ -40,8 +42,10 @@ class DiversityConfig(RunConfig):
     def complete(cls, values: dict[str, Any]) -> dict[str, Any]:
         """Unset noise has variance D/32, one signal-to-noise ratio for all dimensions, an unset length is 2 D pairs.
 
-        Raventos et al. 2023, Fig. 6.
+        Raventos et al. 2023, Fig. 6. A data file says D and, where its contexts have one length, that of a sequence.
         """
+        if values["data"]["file"]:
+            return with_file(values, PoolData, cls.sequences)
         data = dict(values["data"])
         if data["noise_std"] is None:
             data["noise_std"] = (data["dim"] / NOISY_DIM) ** 0.5
@@ -136,7 +140,7 @@ CAPACITY = (
 FAMILY = Family(
     DiversityConfig,
     MODELS,
-    flags=FLAGS,
+    flags=(*own_config.FLAGS, *FLAGS),
     axes=(*FLAGS, *CAPACITY),
     follows={"data.noise_std": "", "data.num_pairs": ""},
     batched={"data.num_tasks": math.inf},

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from icl_lab.families.diversity.config import DiversityConfig
-from icl_lab.families.summary import LABELS, row
+from icl_lab.families.summary import LABELS, own_contexts, row
 from icl_lab.lab.configs import columns
 from icl_lab.lab.configs.outputs import Analysis, Columns, Criterion, Curve, NamedLoss, Outputs, Panel, Results, Summary
 from icl_lab.src import loss_conventions
@@ -143,14 +143,16 @@ def summary_lines(summary: Mapping[str, Any], run: Path, config: DiversityConfig
     )
     labels = {name: f"{name} prior's mean" for name in POSTERIOR_MEANS} | LABELS | {"ridge": ridge}
     lines = [f"{'squared error / D on ' + str(numbers['tasks']) + ' test sequences':<50}    loss   ± s.e."]
-    for prefix, words in (
-        ("id", f"tasks of its pool of {'infinity' if tasks == math.inf else tasks}"),
-        ("ood", "fresh tasks"),
-    ):
+    pool = "contexts of the file, labels as they are" if config.data.file else f"tasks of its pool of {_size(tasks)}"
+    for prefix, words in (("id", pool), *([] if config.data.file else [("ood", "fresh tasks")])):
         rows = {f"{prefix}_{name}_loss": labels[name] for name in ("tf", *exact, "zero")}
         rows |= {f"{prefix}_delta_{name}": f"Delta to {name}" for name in exact}
         lines += [f"  {words}:", *(row(text, numbers, key, deeper=1) for key, text in rows.items() if key in numbers)]
-    return [*lines, f"verdict: {numbers['verdict']}"]
+    return [*own_contexts(summary), *lines, f"verdict: {numbers['verdict']}"]
+
+
+def _size(tasks: float) -> str:
+    return "infinity" if tasks == math.inf else str(tasks)
 
 
 OUTPUTS = Outputs(
@@ -168,7 +170,11 @@ OUTPUTS = Outputs(
         ),
     ),
     summary=summary_lines,
-    analyses=(Analysis("latent_batch"), Analysis("task_diversity", ("headline",))),
+    analyses=(
+        Analysis("own_data", ("data",), when=lambda config, table: config.shares_arrays),
+        Analysis("latent_batch", when=lambda config, table: not config.data.file),
+        Analysis("task_diversity", ("headline",)),
+    ),
     commands=("task_diversity",),
     criteria=(Criterion("gain from the context over that of the exact predictor", gain, IN_CONTEXT, at_least=True),),
     undefined=nothing_to_infer,

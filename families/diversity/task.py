@@ -23,6 +23,8 @@ from icl_lab.baselines import bayes
 from icl_lab.baselines import mixture as gaussian_mixture
 from icl_lab.baselines import sparse as spike_and_slab
 from icl_lab.families.diversity.config import DiversityConfig
+from icl_lab.families.own_batches import loss_unit, own_set, training_batch
+from icl_lab.families.own_facts import notes_of
 from icl_lab.families.task import NO_ARRAYS, TaskSpec
 from icl_lab.src import decoder
 from icl_lab.src.batch import Batch
@@ -36,6 +38,7 @@ from icl_lab.src.registries import TASK_DISTRIBUTIONS
 from icl_lab.src.registry import Functions
 from icl_lab.src.sequences import sample_sequences, task_pool, traced_size
 from icl_lab.src.train import BatchFn, Shared
+from icl_lab.src.units import in_units, units_of
 
 LAPLACE_SAMPLES = 4096
 
@@ -49,7 +52,8 @@ _sparse = jax.jit(spike_and_slab.predict_sequence, static_argnums=(1, 2))
 
 def make_model(config: DiversityConfig, shared: Shared = NO_ARRAYS) -> Model:
     """The decoder of a run config: always the same one for configs that differ in nothing it depends on."""
-    return decoder.make_model(config.model, config.data.dim, config.data.num_pairs)
+    model = decoder.make_model(config.model, config.data.dim, config.data.num_pairs)
+    return in_units(model, units_of(config.data))
 
 
 # --- sets of sequences ---
@@ -60,6 +64,8 @@ def batches(config: DiversityConfig) -> BatchFn:
 
     def batch_fn(key: Array, step: Array, batched: Mapping[str, Array], shared: Shared) -> Batch:
         size, step_key = config.training.batch_size, jax.random.fold_in(key, step)
+        if config.data.file:
+            return training_batch(step_key, config, size, shared)
         return sample_sequences(step_key, batched["pool"], config.data, size, batched["num_tasks"])[0]
 
     return batch_fn
@@ -102,10 +108,20 @@ def latent_sequences(config: DiversityConfig) -> Batch:
 
 
 def make_test_sequences(config: DiversityConfig) -> tuple[Batch, Batch]:
-    """The test set: sequences in distribution and out of it, none of them in the evaluation sets."""
+    """The test set: sequences in distribution and out of it, none of them in the evaluation sets.
+
+    `ConfigError` for contexts of a file, which has none out of distribution.
+    """
     count = config.test_tasks
     in_distribution = _drawn(config, Purpose.TEST_SET, count, config.data.num_tasks)
     return in_distribution, _drawn(config, Purpose.LATENT_TEST_SET, count, math.inf)
+
+
+def sequences_of_test(config: DiversityConfig) -> dict[str, Batch]:
+    """The test sequences that there are, by the beginning of their numbers' names."""
+    if config.data.file:
+        return {"id": own_set(config, "test")}
+    return dict(zip(("id", "ood"), make_test_sequences(config), strict=True))
 
 
 def root_sequences(config: DiversityConfig, count: int) -> Batch:
@@ -144,15 +160,23 @@ class EvalSet(NamedTuple):
 
 
 class EvalSets(NamedTuple):
-    """The evaluation sets of a run: tasks of its pool (in distribution) and fresh tasks (out of distribution)."""
+    """The evaluation sets of a run: tasks of its pool (in distribution) and fresh tasks (out of distribution).
+
+    Contexts of a file are in distribution, and there are no fresh ones.
+    """
 
     id: EvalSet
-    ood: EvalSet
+    ood: EvalSet | None
 
     @property
     def batch(self) -> Batch:
         """The evaluation batch: tasks of the pool."""
         return self.id.batch
+
+    @property
+    def by_name(self) -> dict[str, EvalSet]:
+        """The sets that there are, by the beginning of their numbers' names."""
+        return {"id": self.id} if self.ood is None else {"id": self.id, "ood": self.ood}
 
 
 def ridge(batch: Batch, config: DiversityConfig) -> Array:
@@ -211,6 +235,7 @@ def references(config: DiversityConfig, batch: Batch) -> tuple[dict[str, np.ndar
     predictions, undefined = dict[str, np.ndarray](), dict[str, str]()
     for name, predict in exact_predictors(config).items():
         try:
+            config.data.check_drawn(name)
             require(config.data.noise_std > 0, "noise_std is 0; it weighs the noise in the labels against its prior")
             with np.errstate(over="ignore"):  # of a penalty, as weights may be tiny
                 values = np.asarray(predict(batch), np.float64)
@@ -222,12 +247,15 @@ def references(config: DiversityConfig, batch: Batch) -> tuple[dict[str, np.ndar
 
 
 def make_eval_set(config: DiversityConfig, batch: Batch) -> EvalSet:
-    """The evaluation set of a batch of sequences."""
-    return EvalSet(batch, np.asarray(_labels(batch.x, batch.w), np.float64), *references(config, batch))
+    """The evaluation set of a batch of sequences. The targets of contexts from a file are their labels."""
+    targets = batch.y if config.data.file else _labels(batch.x, batch.w)
+    return EvalSet(batch, np.asarray(targets, np.float64), *references(config, batch))
 
 
 def make_eval_sets(config: DiversityConfig, shared: Shared = NO_ARRAYS) -> EvalSets:
     """The evaluation sets of a config: in distribution and out of it."""
+    if config.data.file:
+        return EvalSets(make_eval_set(config, own_set(config, "eval")), None)
     return EvalSets(make_eval_set(config, pool_sequences(config)), make_eval_set(config, latent_sequences(config)))
 
 
@@ -260,19 +288,21 @@ def eval_metrics(model: Model, params: Any, eval_sets: EvalSets) -> dict[str, An
     eval_loss is half the mean squared error of the pool's sequences, noise included.
     """
     dim = eval_sets.id.batch.x.shape[-1]
-    predictions_by_set = [predictions_of(model, params, eval_set.batch) for eval_set in eval_sets]
-    loss = 0.5 * float(np.mean((predictions_by_set[0] - np.asarray(eval_sets.id.batch.y)) ** 2))
-    values = {"eval_loss": loss}
-    for prefix, predictions, eval_set in zip(("id", "ood"), predictions_by_set, eval_sets, strict=True):
-        values |= {f"eval_{prefix}_{name}": value for name, value in measured(predictions, eval_set, dim).items()}
-    return values
+    sets = eval_sets.by_name
+    predictions_by_set = {prefix: predictions_of(model, params, eval_set.batch) for prefix, eval_set in sets.items()}
+    loss = 0.5 * float(np.mean((predictions_by_set["id"] - np.asarray(eval_sets.id.batch.y)) ** 2))
+    values: dict[str, Any] = {"eval_loss": loss}
+    for prefix, eval_set in sets.items():
+        numbers = measured(predictions_by_set[prefix], eval_set, dim)
+        values |= {f"eval_{prefix}_{name}": value for name, value in numbers.items()}
+    return values if eval_sets.ood is not None else values | {"eval_ood_loss": None}
 
 
 def predictions(model: Model, params: Any, eval_sets: EvalSets) -> dict[str, np.ndarray]:
     """The predictions [B, K] of the model and of the exact predictors, on tasks of the pool and on fresh ones."""
     return {
         f"{prefix}_{name}": values.astype(np.float32)
-        for prefix, eval_set in zip(("id", "ood"), eval_sets, strict=True)
+        for prefix, eval_set in eval_sets.by_name.items()
         for name, values in {"tf": predictions_of(model, params, eval_set.batch), **eval_set.references}.items()
     }
 
@@ -284,4 +314,6 @@ TASK = TaskSpec(
     eval_metrics=eval_metrics,
     batched=batched,
     predictions=predictions,
+    loss_unit=loss_unit,
+    notes=notes_of,
 )

@@ -44,6 +44,7 @@ from icl_lab.src.batch import Batch
 from icl_lab.src.checks import ConfigError, require
 from icl_lab.src.config import ContextConfig
 from icl_lab.src.registries import BASELINES, NAMED, REGRESSION
+from icl_lab.src.units import Units, predictor_in_units, standardised, units_of
 
 Predictor = Callable[[Batch], ArrayLike]
 
@@ -205,12 +206,11 @@ def tuned_gd(config: RegressionConfig) -> GradientDescent:
     """
     if config.eval.hit_rate == 0:
         return find_gd(config)
-    steps, context = gd_steps(config.model), config.eval
-    source = (
-        f"line search on {config.step_size_tasks} separate tasks with {context.noise_mode}, p = {context.noise_p:g}"
-    )
-    step_size = gradient_descent.search_step_size(corrupted_step_size_batch(config), steps)
-    return GradientDescent(steps, step_size, source)
+    steps, context, units = gd_steps(config.model), config.eval, units_of(config.data)
+    batch = standardised(corrupted_step_size_batch(config), units)
+    count, of = len(batch.y_query), "training contexts" if config.data.file else "separate tasks"
+    source = f"line search on {count} {of} with {context.noise_mode}, p = {context.noise_p:g}"
+    return GradientDescent(steps, gradient_descent.search_step_size(batch, steps), source, units)
 
 
 def linear_mmse(config: RegressionConfig, descent: GradientDescent) -> Predictor:
@@ -240,7 +240,8 @@ def position_steps(config: RegressionConfig, context: ContextConfig) -> np.ndarr
 
 @lru_cache(maxsize=64)  # where training and evaluation have the same contexts they are fitted once
 def _position_steps(config: RegressionConfig, context: ContextConfig) -> np.ndarray:
-    return best_by_position(position_steps_batch(config, context)).step_sizes
+    batch = standardised(position_steps_batch(config, context), units_of(config.data))
+    return best_by_position(batch).step_sizes
 
 
 # --- all ---
@@ -254,10 +255,19 @@ def names_of(*compared: str) -> tuple[str, ...]:
 
 
 def made(name: str, config: RegressionConfig, descent: GradientDescent) -> Any:
-    """A baseline as a predictor, batch in and predictions [B] out; `ConfigError` says why it is not defined."""
+    """A baseline as a predictor, batch in and predictions [B] out; `ConfigError` says why it is not defined.
+
+    Of standardised data those of this module see, as the model does, standardised pairs.
+    """
     if BASELINES[name].compared == NAMED:
         return Partial(partial(registry.function(name), config=config))
-    return registry.function(name, REGRESSION)(config, descent)
+    predict, units = registry.function(name, REGRESSION)(config, descent), units_of(config.data)
+    return predict if units is None or name == "gd" else Partial(_predicted_in_units(units), predict)
+
+
+@lru_cache(maxsize=64)
+def _predicted_in_units(units: Units) -> Callable[..., Array]:
+    return predictor_in_units(lambda predict, batch: jnp.asarray(predict(batch)), units)
 
 
 def made_or_reason(name: str, config: RegressionConfig, descent: GradientDescent, batch: Batch) -> Partial | str:

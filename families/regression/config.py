@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
+from icl_lab.families import own_config
+from icl_lab.families.own_config import OwnDataRun, with_file
 from icl_lab.lab.configs.family import (
     AUTO,
     PRESETS,
@@ -25,7 +27,7 @@ from icl_lab.lab.configs.family import (
     flag_of,
     layers_seconds,
 )
-from icl_lab.lab.flag_types import Either, number
+from icl_lab.lab.flag_types import COUNT, Either, number
 from icl_lab.src.checks import require
 from icl_lab.src.config import (
     ContextConfig,
@@ -39,7 +41,7 @@ from icl_lab.src.words import did_you_mean
 
 
 @dataclass(frozen=True)
-class RegressionConfig(StackRun):
+class RegressionConfig(StackRun, OwnDataRun):
     """A run of the family: `base` is what the user asked of both contexts; `train` and `eval` are the ones in force.
 
     Gradient descent's step size is searched on `step_size_tasks` clean tasks. `baselines` are registered
@@ -67,6 +69,7 @@ class RegressionConfig(StackRun):
         if sorts:
             self.data.check_moments(sorts[0])
         if "random_pairs" in (self.train.noise_mode, self.eval.noise_mode):
+            self.data.check_drawn("noise_mode random_pairs")
             alike = self.data.equal_inputs and self.data.equal_tasks and self.data.task_distribution == "gaussian"
             require(
                 alike, "noise_mode random_pairs draws pairs of linear labels, isotropic inputs and Gaussian tasks alone"
@@ -82,8 +85,9 @@ class RegressionConfig(StackRun):
         """Unset fields of a context come from `base`, unset difficulties from the noise mode.
 
         The difficulty of a context with corrupted labels is `residual`, else `gd_error`; by configuration, so it is the
-        same for every batch.
+        same for every batch. D, N and the sizes of the sets are those of a data file, if there is one.
         """
+        values = with_file(values, DataConfig, cls.sequences) if values["data"]["file"] else values
         base, completed = values["base"], {}
         for name in CONTEXTS.values():
             context = {field: base[field] if value is None else value for field, value in values[name].items()}
@@ -105,6 +109,7 @@ class RegressionConfig(StackRun):
 
     def as_evaluated(self) -> Self:
         """The config whose training contexts are ordered and corrupted as those of its evaluation."""
+        self.check_drawn()
         return replace(self, train=self.eval)
 
     def run_words(self) -> list[str]:
@@ -198,6 +203,7 @@ def _context_flag(prefix: str, name: str) -> Flag:
 
 
 NUMBER_OR_AUTO = Either((AUTO,), AUTO, number)
+NUM_PAIRS = flag_of(DataConfig(), "data.num_pairs", read=COUNT, text="pairs of a context, N")
 POSITIONAL_ENCODING = flag_of(
     ModelConfig(), "model.pos_enc_size", text="size of the sinusoidal positional encoding concatenated to each token"
 )
@@ -233,7 +239,7 @@ def in_words(context: ContextConfig) -> str:
 FAMILY = Family(
     RegressionConfig,
     MODELS,
-    flags=(POSITIONAL_ENCODING, DIFFICULTY, *CONTEXT_FLAGS),
+    flags=(*own_config.FLAGS, NUM_PAIRS, POSITIONAL_ENCODING, DIFFICULTY, *CONTEXT_FLAGS),
     axes=(*CONTEXT_FLAGS, DIFFICULTY),
     follows={"base.difficulty": AUTO, "train": "as base", "eval": "as base"},
     training_ignores={"base": ContextConfig(), "eval": ContextConfig(), "step_size_tasks": 2, "baselines": ()},

@@ -10,7 +10,7 @@ from typing import Any
 
 from icl_lab.families.regression.config import RegressionConfig, gd_steps
 from icl_lab.families.regression.table import COLUMNS, gain
-from icl_lab.families.summary import LABELS, header, row, shown
+from icl_lab.families.summary import LABELS, header, own_contexts, row, shown
 from icl_lab.lab.configs import columns
 from icl_lab.lab.configs.family import Flag
 from icl_lab.lab.configs.outputs import Analysis, Criterion, Curve, NamedLoss, Outputs, Panel, Summary
@@ -68,6 +68,7 @@ def take_a_second(config: RegressionConfig) -> bool:
 
 
 ANALYSES = (
+    Analysis("own_data", ("data",), when=lambda config, table: config.shares_arrays),
     Analysis("contexts", ("contexts",)),
     Analysis("attention_maps", options=ATTENTION, file=layout.ATTENTION_SUMMARY),
     Analysis("attention_stats", when=lambda config, table: table),
@@ -75,7 +76,7 @@ ANALYSES = (
     Analysis("weights"),
     Analysis("test_set", ("headline",)),
     Analysis("alignment", ("alignment",)),
-    Analysis("ood_eval", ("ood",), {"alphas": list(ALPHAS)}),
+    Analysis("ood_eval", ("ood",), {"alphas": list(ALPHAS)}, when=lambda config, table: not config.data.file),
     Analysis("copying", ("copying",), when=lambda config, table: config.model.interleaved),
 )
 
@@ -104,7 +105,7 @@ def summary_lines(summary: Mapping[str, Any], run: Path, config: RegressionConfi
     """Losses with standard errors, alignment, other input scales."""
     summary = {**summary, "comparators": shown(_known_losses(run, config))}
     numbers, align = summary["headline"], summary["alignment"]
-    lines = [header(numbers), *_losses(summary, config)]
+    lines = [*own_contexts(summary), header(numbers), *_losses(summary, config)]
     lines.append(row("transformer / gradient descent, same tasks", numbers, "loss_ratio"))
     if "gd_plus_plus_ratio" in numbers:
         lines.append(row("transformer / GD++, same tasks", numbers, "gd_plus_plus_ratio"))
@@ -113,10 +114,10 @@ def summary_lines(summary: Mapping[str, Any], run: Path, config: RegressionConfi
         f"alignment on {align['tasks']} tasks: cosine of sensitivities {align['model_cos']:.4f}, mean |prediction "
         f"difference| {align['preds_diff']:.4f}, mean ‖sensitivity difference‖ {align['model_diff']:.4f}",
         f"eta/N {align['eta']:.4f} ({align['eta_source']})",
-        "inputs times "
-        + ", ".join(f"{row['alpha']:g}: {row['test_mse'] / row['gd_test_mse']:.3f}" for row in summary["ood"])
-        + " (MSE over gradient descent's)",
     ]
+    if "ood" in summary:  # labels of one's own contexts do not follow scaled inputs
+        ratios = (f"{row['alpha']:g}: {row['test_mse'] / row['gd_test_mse']:.3f}" for row in summary["ood"])
+        lines.append(f"inputs times {', '.join(ratios)} (MSE over gradient descent's)")
     copied = summary.get("copying", {})
     return lines + [_copying_row(words, copied[name]) for name, words in COPIED.items() if name in copied]
 

@@ -44,7 +44,11 @@ def _not_defined(results: Results) -> str | None:
 
 
 def _scaled(alpha: float, name: str) -> Callable[[Results], Any]:
-    return lambda results: {row["alpha"]: row for row in results["ood"]}[alpha][name]
+    def value(results: Results) -> Any:
+        rows = {row["alpha"]: row for row in results.get("ood", ())}  # contexts from a file are not scaled
+        return rows[alpha][name] if rows else None
+
+    return value
 
 
 def _score(whose: str, score: str) -> Callable[[Results], Any]:

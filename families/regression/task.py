@@ -19,17 +19,21 @@ from jax.tree_util import Partial
 from icl_lab.baselines.comparison import compare
 from icl_lab.baselines.gradient_descent import gd, search_step_size
 from icl_lab.baselines.preconditioned import losses, trained_step
+from icl_lab.families.own_batches import loss_unit, own_set, training_batch
+from icl_lab.families.own_facts import notes_of
 from icl_lab.families.regression.config import RegressionConfig, gd_steps
 from icl_lab.families.task import NO_ARRAYS, TaskSpec, fold_in, task_key
 from icl_lab.src import transformer
 from icl_lab.src.batch import Batch
+from icl_lab.src.checks import require
 from icl_lab.src.config import ContextConfig
-from icl_lab.src.context import Context, draw_context, draw_contexts
+from icl_lab.src.context import Context, arrange, arranged, draw_context, draw_contexts
 from icl_lab.src.data import sample_batch, take_pairs
 from icl_lab.src.data_config import DataConfig
 from icl_lab.src.model import Model, Params
 from icl_lab.src.prng import Purpose
 from icl_lab.src.train import BatchFn, Shared
+from icl_lab.src.units import Units, in_units, predictor_in_units, standardised, units_of
 
 LOGGED = ("gd_loss", "preds_diff", "model_diff", "model_cos")  # over training, each with `eval_` in front
 
@@ -38,7 +42,7 @@ _sample = jax.jit(sample_batch, static_argnames=("data", "batch_size"))
 
 def make_model(config: RegressionConfig, shared: Shared = NO_ARRAYS) -> Model:
     """The transformer of a run config: always the same one for configs that differ in nothing it depends on."""
-    return transformer.make_model(config.architecture)
+    return in_units(transformer.make_model(config.architecture), units_of(config.data))
 
 
 # --- sets of tasks ---
@@ -49,7 +53,11 @@ def batches(config: RegressionConfig) -> BatchFn:
 
     def batch_fn(key: Array, step: Array, batched: Mapping[str, Array], shared: Shared) -> Batch:
         size, step_key = config.training.batch_size, jax.random.fold_in(key, step)
-        return draw_context(step_key, config.data, config.train, size, batched["noise_p"], batched["noise_sigma"]).batch
+        noise = batched["noise_p"], batched["noise_sigma"]
+        if config.data.file:
+            own = training_batch(step_key, config, size, shared)
+            return arranged(step_key, own, config.data, config.train, *noise).batch
+        return draw_context(step_key, config.data, config.train, size, *noise).batch
 
     return batch_fn
 
@@ -62,17 +70,27 @@ def batched(config: RegressionConfig) -> dict[str, np.float32]:
 def first_training_context(config: RegressionConfig) -> Context:
     """The context of the first training step, with what was done to it."""
     key = fold_in(task_key(config, Purpose.TRAIN), np.uint32(0))
+    if config.data.file:
+        size, shared = config.training.batch_size, config.shared_arrays()
+        own: Batch = _training_batch(key, config, size, {name: np.asarray(part) for name, part in shared.items()})
+        return arrange(key, own, config.data, config.train)
     return draw_contexts(key, [config.data], config.train, config.training.batch_size)[0]
 
 
 def evaluation_context(config: RegressionConfig) -> Context:
     """The evaluation batch, which is also the analysis batch."""
-    return draw_contexts(task_key(config, Purpose.EVAL), [config.data], config.eval, config.eval_tasks)[0]
+    key = task_key(config, Purpose.EVAL)
+    if config.data.file:
+        return arrange(key, own_set(config, "eval"), config.data, config.eval)
+    return draw_contexts(key, [config.data], config.eval, config.eval_tasks)[0]
 
 
 def clean_twin(config: RegressionConfig, context: Context) -> Batch:
     """The evaluation batch as it would be with no pair corrupted: the same keys, and the same permutation of pairs."""
-    batch = _sample(task_key(config, Purpose.EVAL), config.data, config.eval_tasks)
+    if config.data.file:
+        batch = own_set(config, "eval")
+    else:
+        batch = _sample(task_key(config, Purpose.EVAL), config.data, config.eval_tasks)
     return take_pairs(batch, context.index)
 
 
@@ -82,13 +100,19 @@ def make_test_batch(config: RegressionConfig) -> Batch:
 
 
 def make_test_batches(config: RegressionConfig, distributions: Sequence[DataConfig]) -> tuple[Batch, ...]:
-    """The test tasks under several distributions, made from the same random numbers."""
+    """The test tasks under several distributions, made from the same random numbers; a file has its own alone."""
     key = task_key(config, Purpose.TEST_SET)
+    if config.data.file:
+        alike = all(data == config.data for data in distributions)
+        require(alike, f"the contexts of {config.data.file} are what they are; no others can be drawn")
+        return (arrange(key, own_set(config, "test"), config.data, config.eval).batch,) * len(distributions)
     return tuple(context.batch for context in draw_contexts(key, distributions, config.eval, config.test_tasks))
 
 
 def step_size_batch(config: RegressionConfig) -> Batch:
-    """Clean tasks on which step sizes are searched, shared with nothing else."""
+    """Clean tasks on which step sizes are searched, shared with nothing else; of a file those of the training."""
+    if config.data.file:
+        return _fitted_on(config)
     batch: Batch = _sample(task_key(config, Purpose.STEP_SIZE), config.data, config.step_size_tasks)
     return batch
 
@@ -100,6 +124,8 @@ def corrupted_step_size_batch(config: RegressionConfig) -> Batch:
     """
     unordered = replace(config.eval, ordering="random", noise_placement="mixed")
     key = task_key(config, Purpose.CORRUPTED_STEP_SIZE)
+    if config.data.file:
+        return arrange(key, _fitted_on(config), config.data, unordered).batch
     return draw_contexts(key, [config.data], unordered, config.step_size_tasks)[0].batch
 
 
@@ -109,23 +135,36 @@ def position_steps_batch(config: RegressionConfig, context: ContextConfig) -> Ba
     Shared with nothing else; those of two contexts are made from the same random numbers.
     """
     key = task_key(config, Purpose.POSITION_STEPS)
+    if config.data.file:
+        return arrange(key, _fitted_on(config), config.data, context).batch
     return draw_contexts(key, [config.data], context, config.step_size_tasks)[0].batch
 
+
+def _fitted_on(config: RegressionConfig) -> Batch:
+    return own_set(config, "train", config.step_size_tasks)
+
+
+_training_batch = jax.jit(training_batch, static_argnums=(1, 2))
 
 # --- gradient descent, the baseline ---
 
 
 class GradientDescent(NamedTuple):
-    """Gradient descent as a baseline: how many steps of which size, and where the size comes from."""
+    """Gradient descent as a baseline: how many steps of which size, and where the size comes from.
+
+    Of standardised data it sees, as the model does, standardised pairs, and its predictions are taken back.
+    """
 
     steps: int
     step_size: float | Array
     source: str
+    units: Units | None = None
 
     @property
     def predict(self) -> Partial:
         """Gradient descent as a predictor: batch in, predictions [B] out."""
-        return Partial(_descent(self.steps), self.step_size)
+        descent = _descent(self.steps)
+        return Partial(predictor_in_units(descent, self.units) if self.units else descent, self.step_size)
 
 
 @lru_cache(maxsize=64)
@@ -136,20 +175,21 @@ def _descent(steps: int) -> Callable[[float | Array, Batch], Array]:
 
 def find_gd(config: RegressionConfig, eta: float | None = None) -> GradientDescent:
     """The gradient descent a run is compared with, at step `eta` (eta/N in the paper) or the best on other tasks."""
-    steps = gd_steps(config.model)
+    steps, units = gd_steps(config.model), units_of(config.data)
     if eta is not None:
-        return GradientDescent(steps, eta, "given")
-    batch = step_size_batch(config)
-    source = f"line search on {config.step_size_tasks} separate clean tasks"
-    return GradientDescent(steps, search_step_size(batch, steps), source)
+        return GradientDescent(steps, eta, "given", units)
+    batch = standardised(step_size_batch(config), units)
+    count, of = len(batch.y_query), "training contexts" if config.data.file else "separate clean tasks"
+    return GradientDescent(steps, search_step_size(batch, steps), f"line search on {count} {of}", units)
 
 
-@partial(jax.jit, static_argnums=(0, 1))
+@partial(jax.jit, static_argnums=(0, 1, 5))
 def compare_with_gd(
-    model: Model, gd_steps: int, params: Params, step_size: float | Array, batch: Batch
+    model: Model, gd_steps: int, params: Params, step_size: float | Array, batch: Batch, units: Units | None = None
 ) -> dict[str, Array]:
     """A model compared with gradient descent on the same tasks: one program for all checkpoints."""
-    return compare(partial(model.predict, params), partial(gd, step_size=step_size, steps=gd_steps), batch)
+    descent = partial(_descent(gd_steps), step_size)
+    return compare(partial(model.predict, params), predictor_in_units(descent, units) if units else descent, batch)
 
 
 # --- the evaluation set ---
@@ -175,7 +215,7 @@ def make_eval_set(config: RegressionConfig, shared: Shared = NO_ARRAYS) -> EvalS
 def eval_metrics(model: Model, params: Any, eval_set: EvalSet) -> dict[str, float]:
     """Metrics of a record: losses on the evaluation batch, and how far the model is from gradient descent."""
     gd = eval_set.gd
-    values = compare_with_gd(model, gd.steps, params, np.float32(gd.step_size), eval_set.context.batch)
+    values = compare_with_gd(model, gd.steps, params, np.float32(gd.step_size), eval_set.context.batch, gd.units)
     return {"eval_loss": float(values["tf_loss"])} | {f"eval_{name}": float(values[name]) for name in LOGGED}
 
 
@@ -201,14 +241,18 @@ def references(config: RegressionConfig, summary: Mapping[str, Any]) -> dict[str
 
 def _of_tasks(config: RegressionConfig) -> RegressionConfig:
     """The config of the same tasks with all else at its default, so that runs on them share what is computed."""
-    tasks = ("data", "train", "eval", "data_seed", "test_tasks", "step_size_tasks")
+    tasks = ["data", "train", "eval", "data_seed", "test_tasks", "step_size_tasks"]
+    tasks += ["shared", "eval_tasks"] * bool(config.data.file)  # on which the split of its contexts depends
     return RegressionConfig(**{name: getattr(config, name) for name in tasks})
 
 
 @lru_cache(maxsize=256)
 def _one_step(config: RegressionConfig) -> dict[str, float]:
-    a = trained_step(config.data, config.train, lambda: position_steps_batch(config, config.train))
-    return losses(make_test_batch(config), a)
+    units = units_of(config.data)
+    batch = partial(position_steps_batch, config, config.train)
+    a = trained_step(config.data, config.train, lambda: standardised(batch(), units))
+    values, unit = losses(standardised(make_test_batch(config), units), a), loss_unit(config)
+    return {name: value * unit if name.endswith("loss") else value for name, value in values.items()}
 
 
 TASK = TaskSpec(
@@ -219,4 +263,6 @@ TASK = TaskSpec(
     batched=batched,
     predictions=predictions,
     references=references,
+    loss_unit=loss_unit,
+    notes=notes_of,
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from icl_lab.lab.configs.keys import OUTSIDE
-from icl_lab.lab.configs.presets import resolve
+from icl_lab.lab.configs.presets import resolve, without_meaning
 from icl_lab.lab.configs.registry import named
 from icl_lab.lab.configs.run import fields_of
 from icl_lab.src.fields import meanings
@@ -23,7 +22,7 @@ def fields(config: ConfigDict, reserved: Sequence[str] = ()) -> Iterator[tuple[s
     family = named(config.family)
     resolved = resolve(config)
     said = dict(meanings(resolved))
-    idle = (*OUTSIDE, "preset", *reserved, *_without_meaning(resolved))
+    idle = (*OUTSIDE, "preset", *reserved, *without_meaning(resolved))
     unset, values = _leaves(config.to_dict()), _leaves(fields_of(resolved))
     for name, default in _leaves(fields_of(family.config())).items():
         if name not in idle and name.partition(".")[0] not in idle:
@@ -31,13 +30,6 @@ def fields(config: ConfigDict, reserved: Sequence[str] = ()) -> Iterator[tuple[s
             value = follows if unset[name] is None and follows else values[name]
             kind = TYPES[int if default == math.inf else type(default)]
             yield name, kind, in_words(value), str(said.get(name, ""))
-
-
-def _without_meaning(config: Any) -> Iterator[str]:
-    """The fields of which, with the values of the others, only the default is valid: sections name theirs."""
-    for section in dataclasses.fields(config):
-        for name in getattr(getattr(config, section.name), "without_meaning", ()):
-            yield f"{section.name}.{name}"
 
 
 def listing(config: ConfigDict, reserved: Sequence[str] = ()) -> str:

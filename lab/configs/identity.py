@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import cache
 from itertools import compress
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 RESULTS_VERSION = 4  # of the numbers of runs: raised when the same config gives other numbers
-VOLATILE = ("preset",)  # fields that name a config without changing what it computes
+VOLATILE = ("preset", "data.file")  # fields that name a config, or its data, without changing what it computes
 MARKS = ("<seed of the data>", "<seed of the initialisation>")  # in the place of numbers
 DIGITS = 16  # of a SHA-256, in hexadecimal
 
@@ -65,8 +65,17 @@ def _default_fields(kind: type[RunConfig]) -> Mapping[str, Any]:
 
 def _text(family: str, values: dict[str, Any]) -> str:
     """What is hashed: a family, and the fields that differ from its defaults."""
-    values = {name: value for name, value in values.items() if name not in VOLATILE}
-    return json.dumps({"family": family, "config": values, "results_version": RESULTS_VERSION}, sort_keys=True)
+    hashed = {"family": family, "config": _without(VOLATILE, values), "results_version": RESULTS_VERSION}
+    return json.dumps(hashed, sort_keys=True)
+
+
+def _without(keys: Collection[str], values: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    """The entries, sections within sections, without those of these dotted names."""
+    return {
+        name: _without(keys, value, f"{before}{name}.") if isinstance(value, dict) else value
+        for name, value in values.items()
+        if before + name not in keys
+    }
 
 
 def _digest(text: str) -> str:
@@ -106,9 +115,9 @@ def shared_hashes(config: RunConfig, shared: Mapping[str, np.ndarray]) -> tuple[
 
 
 def depends_on_nothing(config: RunConfig) -> bool:
-    """Whether configs of this family share no arrays and require no runs, whatever their fields."""
+    """Whether a config shares no arrays and requires no runs, whatever its seeds."""
     kind = type(config)
-    return kind.shared_arrays is RunConfig.shared_arrays and kind.required_runs is RunConfig.required_runs
+    return not config.shares_arrays and kind.required_runs is RunConfig.required_runs
 
 
 def required_of(config: RunConfig) -> list[RunConfig]:

@@ -5,6 +5,7 @@ docs/reference.md has the tables of presets.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import shlex
 from collections.abc import Iterator, Mapping
@@ -20,7 +21,7 @@ from icl_lab.lab.configs.keys import OUTSIDE, find_key, leaves
 from icl_lab.lab.configs.registry import family_of_model, named
 from icl_lab.lab.configs.run import RunConfig, fields_of, made_of
 from icl_lab.lab.flag_types import INFINITY, whole
-from icl_lab.src.checks import UsageError
+from icl_lab.src.checks import UsageError, require
 from icl_lab.src.words import words_of
 
 
@@ -104,6 +105,23 @@ def completed(config: Values) -> RunConfig:
     return resolved
 
 
+def check_given(config: RunConfig, *groups: Mapping[str, Any]) -> None:
+    """`ConfigError` if a field of a resolved config is not what a user set (None, "auto": nothing): its file says else.
+
+    Fields are named as in `set_values`. Without a data file nothing is checked.
+    """
+    fields, file = fields_of(config), str(getattr(getattr(config, "data", None), "file", ""))
+    for name, value in (item for values in groups for item in values.items()) if file else ():
+        key = find_key(fields, name)
+        if value is None or value == AUTO or key == "data.file":
+            continue
+        is_now = value_at(config, key)
+        wanted = parse(value, is_now, name) if isinstance(value, str) else value
+        if key.startswith("data.") or key in ("eval_tasks", "test_tasks"):
+            name = key.rpartition(".")[2]
+            require(wanted == is_now, f"{name} is {wanted}; with the contexts of {file} it is {is_now}")
+
+
 def command_of(config: RunConfig) -> str:
     """`python -m runners.run MODEL` with what differs from the config's preset, quoted for a shell."""
     begun = fields_of(completed(preset(config.name, config.preset)))
@@ -113,8 +131,16 @@ def command_of(config: RunConfig) -> str:
     if config.data_seed == config.init_seed != 0:
         words += ["--seed", str(config.data_seed)]
         begun |= {"data_seed": config.data_seed, "init_seed": config.init_seed}
-    words += [f"--config.{key}={_typed(value)}" for key, value in _differing(fields_of(config), begun)]
+    differing, idle = _differing(fields_of(config), begun), {*without_meaning(config)}
+    words += [f"--config.{key}={_typed(value)}" for key, value in differing if key not in idle]
     return shlex.join(words)
+
+
+def without_meaning(config: RunConfig) -> Iterator[str]:
+    """The fields that nobody sets beside the others: of which only the default is valid, or which a file says."""
+    for section in dataclasses.fields(config):
+        for name in getattr(getattr(config, section.name), "without_meaning", ()):
+            yield f"{section.name}.{name}"
 
 
 def _differing(values: Mapping[str, Any], others: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:

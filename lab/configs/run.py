@@ -116,6 +116,11 @@ class RunConfig:
         """What a step of one task costs, roughly."""
         return 1e-6
 
+    @property
+    def shares_arrays(self) -> bool:
+        """Whether a run may have `shared_arrays`, whatever its seeds."""
+        return type(self).shared_arrays is not RunConfig.shared_arrays
+
     def shared_arrays(self) -> Mapping[str, np.ndarray]:
         """Arrays that all runs of a pack have in common, by name."""
         return {}
