@@ -12,7 +12,19 @@ from icl_lab.lab import cli, flag_types
 from icl_lab.lab.configs.presets import parse, preset, resolve, set_values
 from icl_lab.lab.configs.registry import from_dict
 from icl_lab.lab.configs.run import to_dict
-from icl_lab.lab.flag_types import COUNT, INFINITY, NOT_NEGATIVE, POSITIVE, SEED, TASKS, Either, Number, Whole, whole
+from icl_lab.lab.flag_types import (
+    COUNT,
+    INFINITY,
+    NOT_NEGATIVE,
+    POSITIVE,
+    SEED,
+    SEEDS,
+    TASKS,
+    Either,
+    Number,
+    Whole,
+    whole,
+)
 from icl_lab.sweeps.grid import Grid
 
 
@@ -125,3 +137,23 @@ def test_what_looks_like_a_flag_is_none_of_the_values(text: str) -> None:
     built.add_argument("--shift", type=flag_types.number)
     with pytest.raises(cli.UsageError):
         built.parse(["--shift", text])
+
+
+@pytest.mark.parametrize(
+    ("words", "numbers"),
+    [
+        (["0-4"], [0, 1, 2, 3, 4]),
+        (["0-1,7", "3-3"], [0, 1, 7, 3]),
+        (["4294967294-4294967295"], [4294967294, 4294967295]),
+    ],
+)
+def test_a_list_of_seeds_may_have_ranges(words: list[str], numbers: list[int]) -> None:
+    built = cli.Parser("a", "b")
+    cli.add_list(built, "--seeds", SEEDS, (0,), "seeds")
+    assert built.parse(["--seeds", *words]).seeds == numbers
+
+
+@pytest.mark.parametrize("text", ["4-0", "0-100000", "0-", "-1", "1-2-3", "0-4294967296", "a-b", "1e1-2e1"])
+def test_what_is_no_range_of_seeds_is_refused(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match=r" is (not a whole number from 0 to|no range of 1 to 100000)"):
+        SEEDS(text)

@@ -17,7 +17,7 @@ from icl_lab.analysis.llc.settings import selection as checkpoints
 from icl_lab.lab import cli
 from icl_lab.lab.commands import commands
 from icl_lab.lab.environment import UnusableEnvironment
-from icl_lab.lab.flag_types import SEED, Either, Number, Whole, number, whole_number
+from icl_lab.lab.flag_types import SEED, SEEDS, Either, Number, Ranges, Whole, number, whole_number
 from icl_lab.lab.registries import FAMILIES
 from icl_lab.scripts.reference_page.commands import OF_A_MODEL, parser_of
 from icl_lab.store import layout, manifest
@@ -32,7 +32,7 @@ PATHS = (in_path, out_file, out_folder, run_directory)
 WORDS = {
     *("plugin", "study", "claims", "models", "languages", "unseen_languages", "only", "first", "references", "shift"),
     *("coordinator_address", "ray_address", "data", "llc_data", "mask", "llc_mask", "setting", "delete", "wandb"),
-    *("preconditioner", "llc_preconditioner", "slurm"),
+    *("preconditioner", "llc_preconditioner", "slurm", "preset", "sweep", "zip"),
 }
 READ = (checkpoints, llc_calibrate._checkpoint)  # text with numbers in it, which are of checked types
 HUGE = ["10000000000000000000000", "1e22", "-1e22"]
@@ -58,7 +58,9 @@ def flags_of(parsers: dict[str, cli.Parser]) -> Iterator[tuple[str, cli.Parser, 
 
 
 def base(kind: Any) -> Any:
-    """The type of the numbers that a flag takes, without the words that stand for one."""
+    """The type of the numbers that a flag takes, without the words that stand for one, and without ranges."""
+    if isinstance(kind, Ranges):
+        return kind.kind
     return base(kind.other) if isinstance(kind, Either) else kind
 
 
@@ -83,7 +85,7 @@ def test_every_number_and_every_path_has_a_checked_type(parsers: dict[str, cli.P
         assert checked or own or action.choices or action.dest in WORDS, f"{what} has the type {kind}"
         assert not isinstance(action.default, int | float | Path) or checked or own, f"{what} has no type"
         if action.dest.removeprefix("llc_") in ("seed", "seeds", "data_seed", "init_seed"):
-            assert kind is SEED, what
+            assert kind is (SEEDS if action.dest == "seeds" else SEED), what
         seen[type(base(kind)).__name__] = seen.get(type(base(kind)).__name__, 0) + 1
     assert seen["Whole"] > 200
     assert seen["Number"] > 80
