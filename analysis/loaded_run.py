@@ -24,6 +24,7 @@ from icl_lab.src.registries import ALGORITHM, ALWAYS
 from icl_lab.store import layout, snapshots
 from icl_lab.store.params import flattened
 from icl_lab.store.readers import StoreError, check_arrays
+from icl_lab.store.weights import read_given
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +54,9 @@ class LoadedRun:
             yield step, replace(self, params=params)
 
     def untrained(self) -> Self:
-        """The run with the parameters that its training began with, drawn again from the seed: a control."""
+        """The run with the parameters that its training began with, drawn again from the seed or given: a control."""
+        if self.config.init_from:
+            return replace(self, params=read_given(self.run))
         init_key = purpose_key(key(self.config.init_seed), Purpose.INIT)
         return replace(self, params=jax.jit(self.model.init)(init_key))
 

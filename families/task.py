@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from icl_lab.lab.configs.identity import shared_hashes
+from icl_lab.lab.configs.identity import number_of, shared_hashes
 from icl_lab.lab.configs.registry import family_of, part
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.src.checks import require
@@ -135,9 +135,13 @@ def with_parts_as_batches(config: Config) -> Config:
 
 
 def task_key(config: RunConfig, purpose: Purpose) -> Array:
-    """The key of one of a run's sets of tasks: that of the purpose under the data seed."""
-    key: Array = fold_in(_key(np.uint32(config.data_seed)), np.uint32(purpose))
-    return key
+    """The key of one of a run's sets of tasks: that of the purpose under the data seed.
+
+    A run that starts from given parameters trains on other tasks than the run that they come from.
+    """
+    given = config.init_from if purpose == Purpose.TRAIN else ""
+    key: Array = fold_in(_key(np.uint32(config.data_seed)), np.uint32(Purpose.TRAIN_FROM if given else purpose))
+    return fold_in(key, np.uint32(number_of(given))) if given else key
 
 
 _key, fold_in = jax.jit(make_key), jax.jit(jax.random.fold_in)

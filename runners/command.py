@@ -11,7 +11,7 @@ from typing import NamedTuple, NoReturn
 
 from icl_lab.lab import cli, compile_cache
 from icl_lab.lab.configs.keys import leaves
-from icl_lab.lab.configs.run import fields_of
+from icl_lab.lab.configs.run import RunConfig, fields_of
 from icl_lab.lab.executors.signals import RESUME_HINT, catch_signals
 from icl_lab.runners import distributed, flags, llc
 from icl_lab.runners.locks import locked_runs, restore_threads
@@ -64,7 +64,13 @@ def train(
     A command gives a hint on how to go on: then a second signal ends the process.
     """
     strict = request.persistence.strict_resume
-    check = partial(llc.check, request.llc)
+
+    def check(directory: Path, config: RunConfig) -> None:
+        from icl_lab.runners.parameters import check_parameters  # imports JAX
+
+        llc.check(request.llc, directory, config)
+        check_parameters(Run(directory, config), request.weights)
+
     with locked_runs([(directory, request.config)], request.overwrite, strict=strict, check=check) as finished:
         # imported only now: JAX reads the number of threads once, when it gets its devices
         from icl_lab.runners.loop import OutputOptions, run_pack
@@ -74,7 +80,7 @@ def train(
         with ConsoleLogger(request.quiet) as logger, catch_signals(hint) as signals:
             run = Run(directory, request.config)
             outputs = OutputOptions(options=request.options, llc=request.llc, keep_state=request.keep_state)
-            start = Start(extend=not request.overwrite)
+            start = Start(not request.overwrite, request.weights)
             status = run_pack([run], logger, outputs, signals=signals, persistence=request.persistence, start=start)
     return Ended(status, next(iter(signals.received), 0), finished)
 
@@ -98,7 +104,8 @@ def _follow(request: flags.Request, process: distributed.Process) -> int:
 
         copy.mkdir(exist_ok=True)
         with locked(copy), catch_signals() as signals:
-            status = run_pack([Run(copy, request.config)], NULL_LOGGER, signals=signals)
+            start = Start(weights=request.weights)
+            status = run_pack([Run(copy, request.config)], NULL_LOGGER, signals=signals, start=start)
     return 128 + signals.received[0] if status == "stopped" else 0
 
 

@@ -6,6 +6,7 @@ says why: the training program depends on the number of steps, records stand at 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 
 from icl_lab.families.shared_arrays import FROZEN, shared_with
 from icl_lab.lab.configs.identity import config_id
+from icl_lab.lab.configs.presets import command_of
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.runners import llc
 from icl_lab.runners.llc import Llc
@@ -43,7 +45,10 @@ def extend(run: Run, conditions: Mapping[str, Any], asked: Llc | None = None) ->
         except StoreError as error:
             why = str(error)
         reasons.append(f"{printable(source)} has the first {_steps(source)} steps of this training, but {why}")
-    return f"{reasons[0]}: this run trains from step 0" if reasons else ""
+    if not reasons:
+        return ""
+    command = f"{command_of(run.config)} --init_from {shlex.quote(str(shorter_runs(run)[0]))}"
+    return f"{reasons[0]}: this run trains from step 0; {printable(command)} starts from that one's parameters"
 
 
 def shorter_runs(run: Run) -> list[Path]:

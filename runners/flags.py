@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -25,10 +26,12 @@ from icl_lab.runners.llc import Llc
 from icl_lab.runners.resume import Persistence
 from icl_lab.src.config import StackConfig
 from icl_lab.store.outputs import run_directory
+from icl_lab.store.weights import Weights, weights_of
 
 # flags of every family whose config has the field; the default is the preset's value
 COMMON_FLAGS = (
     *map(partial(flag_of, RunConfig()), ("training.steps", "eval_every", "training.batch_size", "training.lr")),
+    flag_of(RunConfig(), "training.train_only"),
     flag_of(StackConfig(), "model.num_layers", text="attention layers"),
     flag_of(StackConfig(), "model.num_heads"),
 )
@@ -39,6 +42,7 @@ NOT_SET = {
     "preset": "use --preset",
     "plugins": "use --plugin",
     "family": "it follows from the model",
+    "init_from": "use --init_from",
 }
 
 
@@ -54,6 +58,7 @@ class Request(NamedTuple):
     llc: Llc | None = None
     process: Process | None = None
     keep_state: bool = True
+    weights: Weights | None = None
 
 
 def config_flags(family: Family) -> list[Flag]:
@@ -93,10 +98,17 @@ def parser(models: str | Sequence[str], prog: str, description: str) -> cli.Pars
         metavar="BOOL",
         help="keep the state at the end, from which a run with more --steps goes on",
     )
+    built.add_argument(
+        "--init_from",
+        metavar="RUN[@STEP]",
+        type=source,
+        help="start from the parameters of a finished run, at a step with a snapshot, or from a safetensors file",
+    )
     cli.add_quiet(built)
     cli.add_config_help(built)
     for flag in config_flags(family):
         value = f" (preset: {value_at(defaults, flag.key)})" if flag.default is None else ""
+        value = "" if value == " (preset: )" else value
         _add(built, flag, value)
     cli.add_word_lists(built, family.lists)
     built.epilog = "--config.KEY=VALUE sets any other field of the config, as in --config.eval_tasks=512."
@@ -114,6 +126,13 @@ def reader(flag: Flag) -> Callable[[str], Any]:
     """What reads a flag's value, which takes a word of an earlier version for today's."""
     read, words = of_field(flag.read), todays_words(flag.key)
     return (lambda text: read(words.get(text, text))) if words else read
+
+
+def source(text: str) -> str:
+    """The value of --init_from; `argparse.ArgumentTypeError` for no path."""
+    if not text or "\0" in text:
+        raise argparse.ArgumentTypeError(f"{text!r} is no run and no file")
+    return text
 
 
 def _add(built: cli.Parser, flag: Flag, value: str = "") -> None:
@@ -144,14 +163,19 @@ def read(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
         settings = {"num_layers": getattr(flags, "num_layers", None)} | overrides
         print(listing(preset_for_depth(model, flags.preset, settings)))
         sys.exit(0)
-    config = config_from_flags(model, flags, overrides)
+    config, weights = config_from_flags(model, flags, overrides), None
+    if flags.init_from is not None:
+        weights = weights_of(flags.init_from)
+        config = replace(config, init_from=weights.source)
     options = {flag.name: getattr(flags, flag.name) for flag in outputs_of(family).options}
     kept, watched = resume.from_flags(flags), llc.from_flags(flags)
     process = distributed.from_flags(flags)
     if process is not None and flags.out is None:
         raise cli.UsageError("a training in several processes needs --out, by which they know its run directory")
     out = None if flags.out is None else str(flags.out)
-    return Request(config, out, flags.overwrite, options, flags.quiet, kept, watched, process, flags.keep_state)
+    return Request(
+        config, out, flags.overwrite, options, flags.quiet, kept, watched, process, flags.keep_state, weights
+    )
 
 
 def config_from_flags(model: str, flags: argparse.Namespace, overrides: Mapping[str, str]) -> RunConfig:

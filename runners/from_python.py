@@ -39,14 +39,22 @@ def request_of(model: str | RunConfig, settings: Mapping[str, Any]) -> flags.Req
         return _read(model, [], settings)
     words = shlex.split(command_of(model))
     words = words[words.index(model.name) + 1 :]
-    require(_read(model.name, words, {}).config == model, f"no command trains this config of {model.name}")
+    begun = replace(model, init_from="")  # which settings give
+    require(_read(model.name, words, {}).config == begun, f"no command trains this config of {model.name}")
     return _read(model.name, words, settings)
 
 
 def _read(model: str, words: list[str], settings: Mapping[str, Any]) -> flags.Request:
-    known = flags.parser(model, PROG, "")._option_string_actions
-    more = [word for name, value in settings.items() for word in _words(name, value, known)]
-    return flags.read(model, PROG, "", [*words, *more])
+    known, arrays = flags.parser(model, PROG, "")._option_string_actions, settings.get("init_from")
+    given = {} if isinstance(arrays, Mapping) else settings
+    more = [
+        word
+        for name, value in settings.items()
+        if name in given or value is not arrays
+        for word in _words(name, value, known)
+    ]
+    request = flags.read(model, PROG, "", [*words, *more])
+    return flags.starting_from(request, arrays) if isinstance(arrays, Mapping) else request
 
 
 def _words(name: str, value: Any, known: Mapping[str, Any]) -> Iterator[str]:

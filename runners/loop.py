@@ -11,6 +11,7 @@ import threading
 import time
 import traceback
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,6 +30,7 @@ from icl_lab.runners.finish import DEFAULT_OUTPUTS, OutputOptions, add_asked, ch
 from icl_lab.runners.llc import Watch
 from icl_lab.runners.locks import locked_runs
 from icl_lab.runners.pack import GROWTH, Pack
+from icl_lab.runners.parameters import check_parameters
 from icl_lab.runners.progress import NULL_LOGGER, Logger
 from icl_lab.runners.resume import (
     AT_STEP_0,
@@ -46,6 +48,7 @@ from icl_lab.src.words import printable
 from icl_lab.store import checkpoint, provenance, rundir, snapshots
 from icl_lab.store.metrics import append_metrics, last_metrics
 from icl_lab.store.rundir import now
+from icl_lab.store.weights import Given, weights_of
 
 __all__ = ["OutputOptions", "Run", "run_one", "run_pack"]
 
@@ -73,6 +76,7 @@ def run_pack(
     for run in runs:
         check_parts(run.config)
         llc.check(outputs.llc, run.directory, run.config)
+        check_parameters(run, start.weights)
     use_highest_precision()
     logger.line(f"device: {device_text()}")
     for note in dict.fromkeys(note for run in runs for note in task_of(run.config).notes(run.config)):
@@ -108,16 +112,20 @@ def run_one(
     directory: Path,
     logger: Logger = NULL_LOGGER,
     persistence: Persistence = DEFAULT_PERSISTENCE,
+    init_from: Given | None = None,
 ) -> str:
     """Trains or resumes a config in a run directory, as the runners do; for use from Python.
 
-    It goes on from a shorter run of the same training beside it (`runners.extend`).
-    `StoreError` if the directory holds another config; if strict, also if the run would resume under other conditions.
+    It starts from the parameters `init_from` (a run[@step], a safetensors file, or arrays), or goes on from a shorter
+    run of the same training beside it (`runners.extend`). `StoreError` if the directory holds another config; if
+    strict, also if the run would resume under other conditions.
     """
+    weights = None if init_from is None else weights_of(init_from)
+    config = config if weights is None else replace(config, init_from=weights.source)
     rundir.choose(config, str(directory), overwrite=False)
     run = Run(directory, config)
     with locked_runs([run], strict=persistence.strict_resume):
-        return run_pack([run], logger, persistence=persistence, start=Start(extend=True))
+        return run_pack([run], logger, persistence=persistence, start=Start(True, weights))
 
 
 def device_text() -> str:
@@ -138,7 +146,7 @@ def _train_and_finish(
     start: Start,
 ) -> None:
     for run in runs:
-        new = begin(run, width, device_text(), llc.note(outputs.llc))
+        new = begin(run, width, device_text(), llc.note(outputs.llc), start)
         if new and start.extend and jax.process_count() == 1:
             conditions = provenance.current_conditions(width, device_text())
             if line := extend(run, conditions, outputs.llc):

@@ -16,7 +16,7 @@ import numpy as np
 from jax import Array
 
 from icl_lab.families.shared_arrays import shared_with
-from icl_lab.families.task import task_of, with_parts_as_batches
+from icl_lab.families.task import task_key, task_of, with_parts_as_batches
 from icl_lab.lab.configs.registry import family_of, outputs_of
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.runners.distributed import values_of_all
@@ -26,6 +26,7 @@ from icl_lab.src.prng import Purpose, purpose_key
 from icl_lab.src.prng import key as make_key
 from icl_lab.src.train import ChunkInfo, Hyperparameters, Shared, TrainState, make_trainer, run_of
 from icl_lab.store import checkpoint
+from icl_lab.store.weights import read_given
 
 CHUNK_SECONDS = 1.0  # target; a chunk must stay below 2 s, so that signals are handled in time
 GROWTH = 20  # a chunk has at most this many times the steps of the one before; the first has one step
@@ -36,6 +37,8 @@ def batched_hyperparameters(configs: Sequence[RunConfig], width: int) -> Hyperpa
     padded = [*configs, *[configs[-1]] * (width - len(configs))]
     seeds = (np.array([getattr(config, name) for config in padded], np.uint32) for name in ("init_seed", "data_seed"))
     init_keys, data_keys = _keys(*seeds)
+    if any(config.init_from for config in padded):
+        data_keys = jnp.stack([task_key(config, Purpose.TRAIN) for config in padded])
     lr = jnp.array([config.training.lr for config in padded], jnp.float32)
     batched = [task_of(config).batched(config) for config in padded]
     return Hyperparameters(init_keys, data_keys, lr, jax.tree.map(_stacked, *batched))
@@ -165,11 +168,23 @@ class Pack:
         like = dict(zip(names, jax.tree.leaves(run_of(state, 0)), strict=True))
         step, saved, damaged = checkpoint.restore_last([run.directory for run in self.runs], like)
         if not saved:
-            return 0, state, damaged
+            return 0, self._with_given(state), damaged
         last = max(self.places)  # those that pad the pack repeat it
         padded = [saved[self.places.index(min(place, last))] for place in range(self.width)]
         leaves = [jnp.stack([jnp.asarray(arrays[name]) for arrays in padded]) for name in names]
         return step, jax.tree.unflatten(treedef, leaves), damaged
+
+    def _with_given(self, state: TrainState) -> TrainState:
+        """A state at step 0 with the parameters that runs are given in the place of those of the initialisation."""
+        if not any(run.config.init_from for run in self.runs):
+            return state
+        given = {
+            place: read_given(run.directory) if run.config.init_from else run_of(state.params, place)
+            for place, run in zip(self.places, self.runs, strict=True)
+        }
+        rows = [given[min(place, max(self.places))] for place in range(self.width)]
+        params = jax.tree.map(lambda like, *leaves: jnp.stack(leaves).astype(like.dtype), state.params, *rows)
+        return state._replace(params=params)
 
     def _next_stop(self) -> int:
         """The end of the next chunk, which is never past a record or the end of training."""

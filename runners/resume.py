@@ -16,6 +16,7 @@ from icl_lab.store import checkpoint, rundir
 from icl_lab.store.metrics import truncate_metrics
 from icl_lab.store.provenance import changed_files, provenance_of
 from icl_lab.store.rundir import now
+from icl_lab.store.weights import Weights, write_given
 
 SAVE_FRACTION = 0.02  # of training time, at most, that saving a large state takes
 
@@ -82,22 +83,27 @@ def by_checkpoint(runs: Sequence[Run]) -> list[list[Run]]:
 class Start(NamedTuple):
     """Where runs that have not begun start from; by default from their initialisation.
 
-    extend: from the state of a shorter run of the same training, if there is one beside them.
+    extend: from the state of a shorter run of the same training, if there is one beside them. weights: from these
+    parameters, which the configs name.
     """
 
     extend: bool = False
+    weights: Weights | None = None
 
 
 AT_STEP_0 = Start()
 
 
-def begin(run: Run, width: int, device: str, facts: Mapping[str, Any]) -> bool:
+def begin(run: Run, width: int, device: str, facts: Mapping[str, Any], start: Start = AT_STEP_0) -> bool:
     """Starts a run in its directory, with further facts in meta.json, or resumes it; returns whether it is new."""
     directory, config = run
     if new := not checkpoint.steps(directory):
         rundir.clear(directory)
         rundir.begin(directory, config)
         known = {**provenance_of(config, device), **facts}
+        if config.init_from and start.weights is not None:
+            write_given(directory, start.weights)
+            known |= {"init_from": {"source": config.init_from, **start.weights.origin}}
         rundir.update_meta(directory, **known, pack_width=width, start=now(), run_seconds=0.0)
     elif names := changed_files(rundir.read_meta(directory)):
         rundir.update_meta(directory, sources_changed=names)

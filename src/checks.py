@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -42,6 +43,14 @@ def named(names: Iterable[str], module: Mapping[str, Any]) -> dict[str, Any]:
             callable(function), f"{name!r} is registered in src/registries.py, but {module['__name__']} has no {name}"
         )
     return functions
+
+
+def with_pattern(name: str, value: str) -> None:
+    """Raises unless the value is a regular expression."""
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise ConfigError(f"{name} is {value!r}, which is no regular expression: {error}") from None
 
 
 def finite(name: str, value: float) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from icl_lab.src.checks import TOO_MANY, finite, require
+from icl_lab.src.checks import TOO_MANY, finite, require, with_pattern
 from icl_lab.src.fields import check_fields, field
 from icl_lab.src.registries import ADDITIVE, ATTENTION_KINDS, NOISE_MODES, ORDERINGS, SCHEDULES
 
@@ -298,6 +298,7 @@ class TrainConfig:
     schedule: str = field("constant", "of the learning rate after that", names=SCHEDULES)
     optimizer: str = field("adamw", "what makes a step of a gradient", names=OPTIMIZERS)
     full_batch: bool = field(False, "every step trains on the first batch")
+    train_only: str = field("", "regular expression of the parameters, module/name, that are trained; the rest stay")
     micro_batches: int = field(1, "parts of a batch, one after another; the memory is that of a part", least=1)
 
     def __post_init__(self) -> None:
@@ -307,6 +308,7 @@ class TrainConfig:
             self.batch_size % self.micro_batches == 0,
             f"micro_batches is {self.micro_batches}; it must divide batch_size, {self.batch_size}",
         )
+        with_pattern("train_only", self.train_only)
         require(
             self.schedule != "linear_up_down" or self.warmup_steps == 0,
             f"warmup_steps is {self.warmup_steps}; linear_up_down rises to the middle of the training",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import jax.numpy as jnp
@@ -11,11 +13,12 @@ from jax import Array
 
 from icl_lab.src import config as configs
 from icl_lab.src import registries
-from icl_lab.src.checks import named
+from icl_lab.src.checks import named, require
 from icl_lab.src.config import TrainConfig
 from icl_lab.src.model import Params
 from icl_lab.src.registry import Functions
 
+TRAINED, FROZEN = "trained", "frozen"  # parameters
 HALF_PERIOD = 1000  # steps of an oscillation from 0 to the learning rate
 
 
@@ -69,8 +72,33 @@ OPTIMIZERS: dict[str, Callable[[TrainConfig], optax.GradientTransformation]] = n
 def make_optimizer(config: TrainConfig, decayed: Callable[[Params], Any] | None = None) -> optax.GradientTransformation:
     """Clip by global norm, the optimiser's scaling, decoupled weight decay of what `decayed` says, else of all.
 
-    The learning rate is the run's.
+    The learning rate is the run's. With `train_only` the other parameters are neither updated nor decayed, and have no
+    part in the norm that is clipped.
     """
     clip = optax.clip_by_global_norm(config.grad_clip) if config.grad_clip > 0 else optax.identity()
     decay = optax.add_decayed_weights(config.weight_decay, decayed) if config.weight_decay > 0 else optax.identity()
-    return optax.chain(clip, OPTIMIZERS[config.optimizer](config), decay)
+    chain = optax.chain(clip, OPTIMIZERS[config.optimizer](config), decay)
+    if not config.train_only:
+        return chain
+    return optax.partition({TRAINED: chain, FROZEN: optax.set_to_zero()}, partial(_labels, config.train_only))
+
+
+def _labels(pattern: str, params: Params) -> Any:
+    """For each parameter, whether it is trained."""
+    return {
+        module: {name: TRAINED if is_trained(pattern, f"{module}/{name}") else FROZEN for name in leaves}
+        for module, leaves in params.items()
+    }
+
+
+def is_trained(pattern: str, name: str) -> bool:
+    """Whether `train_only` names a parameter, `module/name`: its pattern is found somewhere in it."""
+    return re.search(pattern, name) is not None
+
+
+def check_trained(pattern: str, names: Iterable[str]) -> None:
+    """`ConfigError` unless `train_only` names some parameters of a model and not all."""
+    names = [*names]
+    trained = [name for name in names if is_trained(pattern, name)]
+    require(bool(trained), f"train_only is {pattern!r}; it matches none of the parameters {', '.join(names)}")
+    require(len(trained) < len(names), f"train_only is {pattern!r}; it matches all parameters: {', '.join(names)}")

@@ -153,6 +153,8 @@ class Purpose(IntEnum):
     CHOICE = 25
     AXES = 26
     EIGENVALUES = 27
+    # of a run that starts from given parameters
+    TRAIN_FROM = 28
 
 
 def purpose_key(key: Array, purpose: int) -> Array:

@@ -12,6 +12,7 @@ METRICS = "metrics.jsonl"
 SUMMARY = "metrics_summary.json"
 PARAMS = "params.safetensors"
 PARAMS_PICKLE = "params.pkl"
+INITIAL_PARAMS = "initial_params.safetensors"
 ORDERING_INDEX = "ordering_idx.npy"
 NOISE_MASK = "noise_mask.npy"
 SNAPSHOTS = "snapshots.safetensors"
@@ -73,7 +74,10 @@ DRAFT_NAME = re.compile(rf"\.(.+?)(\.[0-9a-f]{{8}}-[0-9]+-[0-9a-z]*)?{re.escape(
 FIXED_NAMES = {value for name, value in vars().items() if name.isupper() and isinstance(value, str)}
 
 # Files at the top of a run directory, and its folders. Nothing here is written through links.
-TOP_FILES = (MANIFEST, CONFIG, META, METRICS, SUMMARY, PARAMS, PARAMS_PICKLE, SNAPSHOTS, ORDERING_INDEX, NOISE_MASK)
+TOP_FILES = (
+    *(MANIFEST, CONFIG, META, METRICS, SUMMARY, PARAMS, PARAMS_PICKLE, INITIAL_PARAMS, SNAPSHOTS),
+    *(ORDERING_INDEX, NOISE_MASK),
+)
 RUN_FOLDERS = (CHECKPOINTS, ATTENTION, FIGURES, ANALYSIS, DEVELOPMENT, LLC_TRACES)
 
 CHECKPOINT_GLOB = "checkpoints/step_*.safetensors"  # one manifest entry for all checkpoints: they come and go

@@ -91,6 +91,11 @@ def differences(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[
     }
 
 
+def number_of(text: str) -> int:
+    """A 32-bit number that stands for a text in keys of random numbers."""
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")
+
+
 def array_hash(array: np.ndarray) -> str:
     """The hash of an array's type, shape and content."""
     head = json.dumps([array.dtype.str, list(array.shape)]).encode()

@@ -38,7 +38,8 @@ class RunConfig:
     every `eval_every` steps, at `log_records` steps that are spaced logarithmically, and at the last one.
 
     What the run is made with besides these fields, each with the hash of its content: `plugins` whose names it uses,
-    `shared` arrays; and `requires`, the ids of the runs that it builds on.
+    `shared` arrays, the parameters that it starts from (`init_from`, `store.weights`); and `requires`, the ids of the
+    runs that it builds on.
     """
 
     family: ClassVar[str] = ""
@@ -55,6 +56,7 @@ class RunConfig:
     plugins: tuple[str, ...] = ()
     shared: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
+    init_from: str = ""
     training: TrainConfig = TrainConfig()
 
     def __post_init__(self) -> None:

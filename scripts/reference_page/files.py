@@ -122,6 +122,7 @@ FILES = (
     File(layout.METRICS, EVERY, METRICS),
     File(layout.SUMMARY, EVERY, SUMMARY),
     File(layout.PARAMS, EVERY, "the parameters, `module/name`"),
+    File(layout.INITIAL_PARAMS, "`--init_from`", "the parameters that the training started from"),
     File(layout.PARAMS_PICKLE, EVERY, "the same as nested dictionaries of NumPy arrays, for other programs"),
     File(
         f"{layout.CHECKPOINTS}/",

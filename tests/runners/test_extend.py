@@ -11,6 +11,7 @@ import pytest
 
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.lab.configs.identity import config_id
+from icl_lab.lab.configs.presets import command_of
 from icl_lab.runners.extend import EXTENDS, extend, shorter_runs
 from icl_lab.runners.finish import OutputOptions
 from icl_lab.runners.loop import run_one, run_pack
@@ -137,7 +138,8 @@ def test_where_the_bits_would_be_others_a_line_says_why_it_does_not(
     line = line_for(longer(SHORT), source)
     assert line.startswith(f"{source} has the first 25 steps of this training, but ")
     assert re.search(said, line)
-    assert line.endswith(": this run trains from step 0")
+    command = f"{command_of(longer(SHORT))} --init_from {source}"
+    assert line.endswith(f": this run trains from step 0; {command} starts from that one's parameters")
 
 
 def line_for(config: RegressionConfig, source: Path) -> str:

@@ -8,7 +8,8 @@ import pytest
 
 from icl_lab.src.checks import ConfigError
 from icl_lab.src.config import TrainConfig
-from icl_lab.src.optimizer import scheduled
+from icl_lab.src.decoder import block_kernels
+from icl_lab.src.optimizer import check_trained, make_optimizer, scheduled
 
 LR = 3e-3
 
@@ -86,3 +87,43 @@ def test_a_cosine_oscillation_is_a_warm_up_that_comes_back_down():
     found = rates(4001, schedule="cosine_oscillation")
     np.testing.assert_allclose(found[[0, 500, 1000, 2000, 3000, 4000]], LR * np.array([0, 0.5, 1, 0, 1, 0]), atol=1e-15)
     np.testing.assert_allclose(found[:2000], found[2000:4000], atol=1e-15)
+
+
+PARAMS = {"layer_0/mlp": {"w": np.array([3.0, -4.0]), "b": np.array([1.0])}, "layer_1/mlp": {"w": np.array([2.0])}}
+GRADIENT = {"layer_0/mlp": {"w": np.array([3.0, 4.0]), "b": np.array([12.0])}, "layer_1/mlp": {"w": np.array([84.0])}}
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
+def test_parameters_that_are_not_trained_have_no_update_no_decay_and_no_part_in_the_clip(optimizer):
+    """The trained ones move as if the others did not exist: by the same chain on them alone."""
+    parts = {"grad_clip": 1.0, "weight_decay": 0.1, "optimizer": optimizer}
+    config = TrainConfig(train_only="^layer_0/", **parts)
+    some, whole = make_optimizer(config, block_kernels), make_optimizer(TrainConfig(**parts), block_kernels)
+    alone = {"layer_0/mlp": PARAMS["layer_0/mlp"]}
+    found, _ = some.update(GRADIENT, some.init(PARAMS), PARAMS)
+    expected, _ = whole.update({"layer_0/mlp": GRADIENT["layer_0/mlp"]}, whole.init(alone), alone)
+    np.testing.assert_array_equal(found["layer_1/mlp"]["w"], 0.0)
+    for name in ("w", "b"):
+        np.testing.assert_allclose(found["layer_0/mlp"][name], expected["layer_0/mlp"][name], rtol=1e-12)
+    if optimizer == "sgd":  # the norm of (3, 4, 12) is 13; the kernel is decayed, the bias is not
+        np.testing.assert_allclose(found["layer_0/mlp"]["w"], np.array([3, 4]) / 13 + 0.1 * np.array([3, -4]))
+        np.testing.assert_allclose(found["layer_0/mlp"]["b"], 12 / 13)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "said"),
+    [
+        ("layer_7", "matches none of the parameters a/w, b/w"),
+        ("w$", "matches all parameters: a/w, b/w"),
+    ],
+)
+def test_what_is_trained_is_some_of_the_parameters(pattern, said):
+    check_trained("^a/", ["a/w", "b/w"])
+    with pytest.raises(ConfigError, match=said):
+        check_trained(pattern, ["a/w", "b/w"])
+
+
+def test_a_pattern_is_a_regular_expression():
+    with pytest.raises(ConfigError, match=r"train_only is '\(', which is no regular expression: .*"):
+        TrainConfig(train_only="(")

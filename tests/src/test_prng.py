@@ -210,6 +210,7 @@ def test_purposes_are_pinned():
         "CHOICE": 25,
         "AXES": 26,
         "EIGENVALUES": 27,
+        "TRAIN_FROM": 28,
     }
 
 

@@ -89,7 +89,7 @@ def test_a_configs_type_is_its_familys(model: str) -> None:
     assert type(from_dict(written)) is family.config
 
 
-@pytest.mark.parametrize("name", ["plugins", "shared", "requires", "family"])
+@pytest.mark.parametrize("name", ["plugins", "shared", "requires", "init_from", "family"])
 def test_what_comes_with_the_model_and_the_flags_is_no_key(name: str) -> None:
     assert name in OUTSIDE
     with pytest.raises(UsageError, match=f"unknown config key '{name}'"):
