@@ -93,7 +93,7 @@ def presets(model: str | None = None) -> pd.DataFrame:
         return pd.DataFrame(rows, pd.Index(models(), name="model"), ["family", "presets"])
     names = family_of_model(model).models[model]
     values = {name: flat(fields_of(completed(preset(model, name)))) for name in names}
-    return pd.DataFrame(values, dtype=object).drop(["name", "preset", "plugins", "shared", "requires"])
+    return pd.DataFrame(values, dtype=object).drop(["name", "preset", "plugins", "shared", "requires", "init_from"])
 
 
 def train(model: str | RunConfig = "lsa1", **settings: Any) -> Run:

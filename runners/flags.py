@@ -26,7 +26,7 @@ from icl_lab.runners.llc import Llc
 from icl_lab.runners.resume import Persistence
 from icl_lab.src.config import StackConfig
 from icl_lab.store.outputs import run_directory
-from icl_lab.store.weights import Weights, weights_of
+from icl_lab.store.weights import Given, Weights, weights_of
 
 # flags of every family whose config has the field; the default is the preset's value
 COMMON_FLAGS = (
@@ -163,19 +163,21 @@ def read(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
         settings = {"num_layers": getattr(flags, "num_layers", None)} | overrides
         print(listing(preset_for_depth(model, flags.preset, settings)))
         sys.exit(0)
-    config, weights = config_from_flags(model, flags, overrides), None
-    if flags.init_from is not None:
-        weights = weights_of(flags.init_from)
-        config = replace(config, init_from=weights.source)
+    config = config_from_flags(model, flags, overrides)
     options = {flag.name: getattr(flags, flag.name) for flag in outputs_of(family).options}
     kept, watched = resume.from_flags(flags), llc.from_flags(flags)
     process = distributed.from_flags(flags)
     if process is not None and flags.out is None:
         raise cli.UsageError("a training in several processes needs --out, by which they know its run directory")
     out = None if flags.out is None else str(flags.out)
-    return Request(
-        config, out, flags.overwrite, options, flags.quiet, kept, watched, process, flags.keep_state, weights
-    )
+    request = Request(config, out, flags.overwrite, options, flags.quiet, kept, watched, process, flags.keep_state)
+    return request if flags.init_from is None else starting_from(request, flags.init_from)
+
+
+def starting_from(request: Request, given: Given) -> Request:
+    """A request of a run that starts from given parameters (`store.weights`)."""
+    weights = weights_of(given)
+    return request._replace(config=replace(request.config, init_from=weights.source), weights=weights)
 
 
 def config_from_flags(model: str, flags: argparse.Namespace, overrides: Mapping[str, str]) -> RunConfig:

@@ -6,6 +6,7 @@ import os
 import shlex
 import signal
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,22 +40,19 @@ def request_of(model: str | RunConfig, settings: Mapping[str, Any]) -> flags.Req
         return _read(model, [], settings)
     words = shlex.split(command_of(model))
     words = words[words.index(model.name) + 1 :]
-    begun = replace(model, init_from="")  # which settings give
+    require(not model.init_from or "init_from" in settings, "this config starts from parameters; give init_from too")
+    begun = replace(model, init_from="")
     require(_read(model.name, words, {}).config == begun, f"no command trains this config of {model.name}")
     return _read(model.name, words, settings)
 
 
 def _read(model: str, words: list[str], settings: Mapping[str, Any]) -> flags.Request:
-    known, arrays = flags.parser(model, PROG, "")._option_string_actions, settings.get("init_from")
-    given = {} if isinstance(arrays, Mapping) else settings
-    more = [
-        word
-        for name, value in settings.items()
-        if name in given or value is not arrays
-        for word in _words(name, value, known)
-    ]
+    known = flags.parser(model, PROG, "")._option_string_actions
+    arrays = {name: value for name, value in settings.items() if isinstance(value, Mapping)}
+    require(arrays.keys() <= {"init_from"}, f"{next(iter(arrays), '')} is a dictionary; it must be one value")
+    more = [word for name, value in settings.items() if name not in arrays for word in _words(name, value, known)]
     request = flags.read(model, PROG, "", [*words, *more])
-    return flags.starting_from(request, arrays) if isinstance(arrays, Mapping) else request
+    return flags.starting_from(request, arrays["init_from"]) if arrays else request
 
 
 def _words(name: str, value: Any, known: Mapping[str, Any]) -> Iterator[str]:
