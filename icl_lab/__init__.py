@@ -19,16 +19,20 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
     import pandas as pd
     from numpy.typing import ArrayLike
 
+    from icl_lab.analysis.evaluate import Evaluation
+    from icl_lab.analysis.queries import Predicts
     from icl_lab.analysis.run import Run
     from icl_lab.lab.configs.run import RunConfig
     from icl_lab.src.batch import Batch
 
 RunOrPath: TypeAlias = "Run | str | PathLike[str]"
 
-__all__ = ["batch_from_arrays", "load_run", "presets", "runs", "sample", "table", "train"]
+__all__ = ["batch_from_arrays", "evaluate", "load_run", "presets", "runs", "sample", "sweep", "table", "train"]
 
 
 # --- runs ---
@@ -115,6 +119,28 @@ def train(model: str | RunConfig = "lsa1", **settings: Any) -> Run:
         return Run(from_python.train(model, settings))
 
 
+def sweep(
+    model: str | Sequence[str],
+    axes: Mapping[Any, Iterable[Any]] | None = None,
+    *,
+    seeds: Iterable[int] = (0,),
+    out: RunOrPath | None = None,
+    runs_dir: RunOrPath | None = None,
+    **more: Any,
+) -> pd.DataFrame:
+    """Trains a model, or several, at each point of a grid with each seed, and gives the table, a row for each run.
+
+        sweep("lsa1", {"num_layers": [1, 2], ("lr", "steps"): [(1e-3, 1000), (1e-4, 5000)]}, seeds=range(5))
+
+    An axis is a field, or a tuple of fields that move together. `settings` are fields of all runs; these and further
+    words are those of `icl_lab.sweeps.sweep.sweep`. The table is `out` (results_MODEL.csv), the runs are in `runs_dir`
+    (runs/sweep_MODEL); finished ones are not trained again. `UserError`, with the command's sentence.
+    """
+    from icl_lab.sweeps.sweep import sweep as carry_out
+
+    return table(carry_out(model, axes, seeds=seeds, out=out, runs_dir=runs_dir, **more))
+
+
 # --- contexts ---
 
 
@@ -154,3 +180,35 @@ def batch_from_arrays(
     from icl_lab.families import own_arrays
 
     return own_arrays.batch_from_arrays(x, y, x_query, y_query, w)
+
+
+# --- comparing ---
+
+
+def evaluate(
+    model: Predicts,
+    x: ArrayLike,
+    y: ArrayLike,
+    x_query: ArrayLike | None = None,
+    y_query: ArrayLike | None = None,
+    *,
+    baselines: Mapping[str, Callable[..., Any]] | None = None,
+    training: Sequence[ArrayLike] | None = None,
+    estimate: bool = False,
+    steps: int | None = None,
+) -> Evaluation:
+    """A model beside all baselines that are defined on contexts x [B, N, D], y [B, N], x_query [B, D], y_query [B].
+
+    model: a run or its path, a function (x, y, x_query) -> predictions [B], of any library, or an array of predictions.
+    Without x_query the last pair of each context is the query; a decoder, and an array [B, N], predict every pair.
+    baselines: functions of yours, by name. training: contexts (x, y[, x_query, y_query]) on which a step size of
+    gradient descent is fitted. estimate: what baselines have to know of the contexts is estimated from these, or from
+    the pairs; else those that have to know more than anybody says are null, with the reason.
+
+    Gives `table`, with standard errors over contexts, and `contexts`, a row for each query (`analysis.evaluate`).
+    """
+    from icl_lab.analysis import evaluate as analysis
+
+    place = load_run(model) if isinstance(model, (str, PathLike)) else model
+    given: Any = {"baselines": baselines, "training": training, "estimate": estimate, "steps": steps}
+    return analysis.evaluate(place, x, y, x_query, y_query, **given)

@@ -103,6 +103,11 @@ unchanged(run.predict, batch.x[:, :3], *batch[1:3], refused=True)
 for attribute in ("config", "params", "model", "batch", "metrics", "summary", "status"):
     unchanged(lambda: getattr(run, attribute))
 unchanged(repr, run)
+mean = lambda x, y, x_query: y.mean(axis=1)
+shown = unchanged(icl_lab.evaluate, mean, *batch[:4], estimate=True)
+assert shown.table.loc["ridge", "loss"] < shown.table.loc["model", "loss"]
+unchanged(icl_lab.evaluate, mean, batch.x[:1], batch.y[:1], refused=True)
+unchanged(icl_lab.sweep, "lsa1", {"stps": [1]}, refused=True)
 unchanged(run._repr_html_)
 """
 
@@ -124,6 +129,7 @@ def test_an_unusable_environment_is_an_exception(monkeypatch: pytest.MonkeyPatch
     assert os.environ["NPROC"] == "none"
 
 
+@pytest.mark.robust
 def test_an_interrupted_call_leaves_a_run_that_the_same_call_ends(tmp_path: Path, lsa1_run: Path) -> None:
     """Ctrl-C after a checkpoint is the user's `KeyboardInterrupt`, once the state is on disk."""
     folder, variables = in_a_folder_of_a_user(tmp_path)

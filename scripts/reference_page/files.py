@@ -46,6 +46,15 @@ SHIFTS = """`shift, predictor, loss, loss_se`; `closed_form`: the expected loss 
 ON_CORRUPTED = """losses of predictors that know of the corruption: `gd_clean_step`, `gd_tuned_step`, `linear_mmse`,
 `mask_bayes`; of order and placement: `gd_positions`, `gd_positions_trained`, one step with a step size for each
 position, fitted on the evaluation's or the training's contexts; null with a `reason` where one is not defined"""
+EVALUATION = (
+    "`predictors`: of the model and each baseline on contexts of a user's file, `loss` (half the squared error) with "
+    "`loss_se` over contexts, the model's `ratio` to it on the same contexts with `ratio_se`, and the `reason` where "
+    "one is not defined; `facts`: steps, step sizes, what was estimated; `data`, `sha256` of the file"
+)
+EVALUATED_CONTEXTS = (
+    "a row for each query: `context`, `position` (pairs before it), its label `y`, the prediction of each predictor "
+    "under its name, and its `NAME_loss`"
+)
 POSITION_STEPS = """for each position of the context, its step size in one step of gradient descent: `predicted` (the
 best on tasks like the training's), `regressed` and `differentiated` from the model; `variance_explained` of its
 predictions by such a step, and by one step size for all positions; how far the step sizes read are from those
@@ -155,6 +164,8 @@ FILES = (
         "the LLC against the loss at the published and at the default setting",
     ),
     File(layout.COMPARATORS, MEASURED, ON_CORRUPTED),
+    File(layout.EVALUATION, "`analysis.evaluate`", EVALUATION),
+    File(layout.EVALUATED_CONTEXTS, "`analysis.evaluate`", EVALUATED_CONTEXTS),
     File(layout.POSITION_STEPS, "`analysis.position_steps`", POSITION_STEPS),
     File(layout.ESSENTIAL_DYNAMICS, "`analysis.essential_dynamics`", DYNAMICS),
     File(layout.ESSENTIAL_DYNAMICS_FACTS, "`analysis.essential_dynamics`", DYNAMICS_FACTS),

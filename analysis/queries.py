@@ -1,0 +1,102 @@
+"""Contexts of one's own as queries, and what a run, a function or an array predicts for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from icl_lab.analysis.run import Run
+from icl_lab.families.own_arrays import batch_from_arrays
+from icl_lab.src.batch import Batch
+from icl_lab.src.checks import require
+
+# In a model's place: a run, a function (x, y, x_query) -> predictions, or predictions
+Predicts: TypeAlias = "Run | Callable[..., Any] | ArrayLike"
+
+
+class Queries(NamedTuple):
+    """R queries, each after some pairs of a context, as a batch for baselines that are sums over pairs.
+
+    batch: R contexts, the pairs that a query does not see being zero. of, position [R]: which context it is of,
+    and how many pairs it sees. x [B, N, D], y [B, N], x_query [B, D]: the contexts themselves; x_query is None where
+    each pair but the first is a query.
+    """
+
+    batch: Batch
+    of: np.ndarray
+    position: np.ndarray
+    x: np.ndarray
+    y: np.ndarray
+    x_query: np.ndarray | None
+
+    @property
+    def contexts(self) -> int:
+        """B."""
+        return len(self.x)
+
+
+def queries_of(
+    x: ArrayLike, y: ArrayLike, x_query: ArrayLike | None, y_query: ArrayLike | None, every_position: bool
+) -> Queries:
+    """The queries of contexts: one for each, the last pair where none is given; or each pair but the first."""
+    require(x_query is None or y_query is not None, "x_query is given without y_query, whose labels are compared with")
+    require(not (every_position and x_query is not None), "every pair is a query already; leave x_query away")
+    if not every_position:
+        batch = batch_from_arrays(x, y, x_query, y_query)
+        count, pairs, _ = batch.x.shape
+        parts = (np.asarray(part) for part in (batch.x, batch.y, batch.x_query))
+        return _checked(Queries(batch, np.arange(count), np.full(count, pairs), *parts))
+    whole = batch_from_arrays(x, y, sequences=True)
+    pairs_x, pairs_y = np.asarray(whole.x), np.asarray(whole.y)
+    count, length, dim = pairs_x.shape
+    require(length > 1, "the contexts have one pair, before which there is none")
+    seen = np.arange(length - 1) < np.arange(1, length)[:, None]  # [position, pair]
+    before_x = np.where(seen[None, :, :, None], pairs_x[:, None, :-1], 0).reshape(-1, length - 1, dim)
+    before_y = np.where(seen[None], pairs_y[:, None, :-1], 0).reshape(-1, length - 1)
+    w = np.repeat(np.asarray(whole.w), length - 1, axis=0)
+    rows: tuple[Any, ...] = (before_x, before_y, pairs_x[:, 1:].reshape(-1, dim), pairs_y[:, 1:].reshape(-1), w)
+    position = np.tile(np.arange(1, length), count)
+    of = np.repeat(np.arange(count), length - 1)
+    return _checked(Queries(Batch(*rows), of, position, pairs_x, pairs_y, None))
+
+
+def _checked(queries: Queries) -> Queries:
+    require(queries.contexts > 1, "there is one context; means over contexts have standard errors from two on")
+    return queries
+
+
+def predicts_every_position(model: Any, y: ArrayLike | None = None) -> bool:
+    """Whether a model predicts at every position: a decoder's run, or an array with a prediction for each label."""
+    if isinstance(model, Run):
+        return len(model.config.batch_shapes().get("x_query", ())) == 3
+    return not callable(model) and np.ndim(model) == 2 and y is not None and np.shape(model) == np.shape(y)
+
+
+def predicted(name: str, model: Predicts, queries: Queries) -> np.ndarray:
+    """The predictions [R] of a run, a function or an array, in float64; `ConfigError` for other shapes, and nan."""
+    if isinstance(model, Run):
+        model = model.predict
+    whole = np.asarray(_called(model, queries) if callable(model) else model, np.float64)
+    if queries.x_query is None and whole.shape == queries.y.shape:
+        whole = whole[:, 1:].reshape(-1)
+    expected = queries.of.shape
+    require(whole.shape == expected, f"{name} gives predictions of shape {whole.shape}; it must be {expected}")
+    missing = int(np.count_nonzero(~np.isfinite(whole)))
+    require(missing == 0, f"{name} gives {missing} predictions that are not finite")
+    return whole
+
+
+def _called(function: Callable[..., Any], queries: Queries) -> Any:
+    if queries.x_query is not None:
+        return function(queries.x, queries.y, queries.x_query)
+    if getattr(function, "__func__", None) is Run.predict:  # of a decoder, which has all positions at once
+        return function(queries.x, queries.y)
+    x, y = queries.x, queries.y
+    each = [np.asarray(function(x[:, :seen], y[:, :seen], x[:, seen])) for seen in range(1, x.shape[1])]
+    require(
+        all(found.shape == (len(x),) for found in each), f"a function must give {len(x)} predictions, one a context"
+    )
+    return np.stack(each, axis=1).reshape(-1)

@@ -1,0 +1,117 @@
+"""The registered baselines on contexts that a user brings: which are defined there, and what they predict.
+
+What a baseline has to know comes from the config of the run that is evaluated, which says what it was trained on, or is
+estimated; of what nobody says a baseline is not defined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from icl_lab.analysis.queries import Queries
+from icl_lab.analysis.run import Run
+from icl_lab.baselines import estimated
+from icl_lab.baselines.gradient_descent import search_step_size
+from icl_lab.families.diversity.config import DiversityConfig
+from icl_lab.families.own_arrays import batch_from_arrays
+from icl_lab.families.regression.baselines import made, names_of
+from icl_lab.families.regression.config import RegressionConfig, gd_steps
+from icl_lab.families.regression.task import GradientDescent, find_gd
+from icl_lab.src.batch import Batch
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.config import ModelConfig
+from icl_lab.src.data_config import DataConfig
+from icl_lab.src.registries import ALGORITHM, ALWAYS, BASELINES, CORRUPTED, KNOWLEDGE, NAMED_BASELINES, PAIRS
+
+FITTED = "gd_fitted"  # gradient descent at a step size that is fitted on training contexts
+UNTRAINED = "no training contexts are given, on which its step size would be fitted"
+SLOW = "its rates take minutes to fit at this depth; analysis.over_training does"
+MOST_RATES = 3  # steps with rates of their own that are fitted in seconds
+
+
+def registered(
+    run: Run | None, queries: Queries, training: Batch | None, estimate: bool, steps: int | None
+) -> tuple[dict[str, Any], dict[str, np.ndarray | str]]:
+    """Facts, and the predictions of each registered baseline of pairs, or why it has none."""
+    config = None if run is None else run.config
+    told: list[RegressionConfig] = []
+    facts: dict[str, Any] = {"steps": steps or 1}
+    if isinstance(config, RegressionConfig):
+        told.append(config)
+        descent = _descent(config)
+        facts = {"steps": descent.steps, "step_size": float(descent.step_size), "step_size_from": descent.source}
+    count = int(facts["steps"])
+    if estimate:
+        own, facts["estimated"] = _estimated(queries, training, count)
+        told.append(own)
+    found: dict[str, np.ndarray | str] = {FITTED: UNTRAINED}
+    if training is not None:
+        facts["fitted_step_size"] = search_step_size(training, count)
+        found[FITTED] = _values(GradientDescent(count, facts["fitted_step_size"], "fitted").predict, queries.batch)
+    for name in (*names_of(ALWAYS, ALGORITHM, CORRUPTED), *NAMED_BASELINES):
+        found[name] = _of_any(name, told, queries, count)
+    return facts, found | _of_sequences(run, queries)
+
+
+def _estimated(queries: Queries, training: Batch | None, steps: int) -> tuple[RegressionConfig, dict[str, Any]]:
+    """A config with estimated moments: of the training contexts, or without them of the pairs of these."""
+    x, y = (queries.x, queries.y) if training is None else (np.asarray(training.x), np.asarray(training.y))
+    of = estimated.estimate(x, y)
+    data = DataConfig(
+        dim=x.shape[2],
+        num_pairs=queries.batch.x.shape[1],
+        input_distribution="gaussian",
+        input_range=of.input_scale,
+        weight_scale=of.weight_scale,
+        noise_std=of.noise_std,
+    )
+    source = "the pairs of these contexts" if training is None else "the training contexts"
+    return replace(RegressionConfig(), data=data, model=ModelConfig(num_layers=steps)), {**of._asdict(), "from": source}
+
+
+def _of_any(name: str, told: Sequence[RegressionConfig], queries: Queries, steps: int) -> np.ndarray | str:
+    """The predictions of a baseline with the first facts that define it, or the first reason."""
+    needed = [what for what in BASELINES[name].knows if what not in PAIRS]
+    reasons = [f"it has to know {KNOWLEDGE[needed[0]]}, and nobody says"] if needed else []
+    if not needed and not told:
+        _, pairs, dim = queries.batch.x.shape
+        nothing = RegressionConfig(data=DataConfig(dim, pairs), model=ModelConfig(num_layers=steps))
+        return _made(name, nothing, GradientDescent(steps, 0.0, "none"), queries)
+    for config in told:
+        values = _made(name, config, _descent(config), queries)
+        if not isinstance(values, str):
+            return values
+        reasons.insert(0, values)
+    return reasons[0]
+
+
+def _made(name: str, config: RegressionConfig, descent: GradientDescent, queries: Queries) -> np.ndarray | str:
+    if name.startswith("gd_plus_plus") and gd_steps(config.model) > MOST_RATES and not config.model.recurrent:
+        return SLOW
+    try:
+        values = _values(made(name, config, descent), queries.batch)
+    except ConfigError as reason:
+        return str(reason)
+    return values if np.isfinite(values).all() else "float32 does not hold its predictions on these contexts"
+
+
+_descent = lru_cache(maxsize=8)(find_gd)
+
+
+def _values(predict: Callable[[Batch], Any], batch: Batch) -> np.ndarray:
+    return np.asarray(predict(batch), np.float64)
+
+
+def _of_sequences(run: Run | None, queries: Queries) -> dict[str, np.ndarray | str]:
+    """The exact predictors of a decoder's tasks, which know its pool and its noise."""
+    if run is None or not isinstance(run.config, DiversityConfig) or queries.x_query is not None:
+        return {}
+    from icl_lab.families.diversity.task import references
+
+    predictions, undefined = references(run.config, batch_from_arrays(queries.x, queries.y, sequences=True))
+    return {name: values[:, 1:].reshape(-1) for name, values in predictions.items()} | undefined
