@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,6 +25,7 @@ from icl_lab.analysis.queries import Predicts, Queries, predicted, predicts_ever
 from icl_lab.analysis.registered import FITTED, registered
 from icl_lab.analysis.run import Run
 from icl_lab.families.own_data import SPLITS, OwnData, read, take
+from icl_lab.families.own_sets import sets_of
 from icl_lab.lab import cli
 from icl_lab.lab.guest import as_guest
 from icl_lab.src.batch import Batch
@@ -142,9 +144,9 @@ def _row(name: str, values: np.ndarray | str, losses: Mapping[str, np.ndarray]) 
 def measure(directory: Path, flags: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Evaluates a run on the contexts of a file, and writes both tables."""
     run, data = Run(directory), read(flags.data)
-    sequences = predicts_every_position(run)
-    tested, trained = _split(data)
-    pairs = None if data.fixed else run.config.batch_shapes()["x"][1]
+    most, _, sequences = run.contexts()
+    tested, trained = _split(data, run.config, flags.data)
+    pairs = None if data.fixed else most
     batch = take(data, tested, pairs, sequences).batch
     arrays = batch[:2] if sequences else batch[:4]
     training = None if trained is None else take(data, trained, pairs, sequences).batch
@@ -158,8 +160,13 @@ def measure(directory: Path, flags: argparse.Namespace) -> Iterator[dict[str, An
             yield {name: "", "loss": row["loss"], "±": row["loss_se"], "ratio": row["ratio"]}
 
 
-def _split(data: OwnData) -> tuple[np.ndarray, np.ndarray | None]:
-    """The contexts that are evaluated, the test's, else all that are not the training's; and those of the training."""
+def _split(data: OwnData, config: Any, file: Path) -> tuple[np.ndarray, np.ndarray | None]:
+    """The contexts that are evaluated, the test's, else all that are not the training's; and those of the training.
+
+    Of a file without a split they are the run's own where it was trained on that, else all.
+    """
+    if getattr(config.data, "file", "") == os.path.abspath(file):
+        return sets_of(config).test, sets_of(config).train
     if data.split is None:
         return np.arange(len(data.lengths)), None
     train, _, test = (np.flatnonzero(data.split == code) for code in range(len(SPLITS)))

@@ -71,7 +71,7 @@ def _checked(queries: Queries) -> Queries:
 def predicts_every_position(model: Any, y: ArrayLike | None = None) -> bool:
     """Whether a model predicts at every position: a decoder's run, or an array with a prediction for each label."""
     if isinstance(model, Run):
-        return len(model.config.batch_shapes().get("x_query", ())) == 3
+        return model.contexts()[2]
     return not callable(model) and np.ndim(model) == 2 and y is not None and np.shape(model) == np.shape(y)
 
 

@@ -19,6 +19,7 @@ from icl_lab.baselines import estimated
 from icl_lab.baselines.gradient_descent import search_step_size
 from icl_lab.families.diversity.config import DiversityConfig
 from icl_lab.families.own_arrays import batch_from_arrays
+from icl_lab.families.own_batches import own_set
 from icl_lab.families.regression.baselines import made, names_of
 from icl_lab.families.regression.config import RegressionConfig, gd_steps
 from icl_lab.families.regression.task import GradientDescent, find_gd
@@ -39,6 +40,8 @@ def registered(
 ) -> tuple[dict[str, Any], dict[str, np.ndarray | str]]:
     """Facts, and the predictions of each registered baseline of pairs, or why it has none."""
     config = None if run is None else run.config
+    if training is None and isinstance(config, RegressionConfig) and config.data.file:
+        training = own_set(config, "train", config.step_size_tasks)
     told: list[RegressionConfig] = []
     facts: dict[str, Any] = {"steps": steps or 1}
     if isinstance(config, RegressionConfig):

@@ -123,12 +123,19 @@ class Run:
         found = self._predict(pairs, labels, query)  # type: ignore[arg-type]  # mypy: the first two are given
         return found[0] if single else found
 
-    def _predict(self, x: ArrayLike, y: ArrayLike, x_query: ArrayLike | None) -> np.ndarray:
+    def contexts(self) -> tuple[int, int, bool]:
+        """Pairs and dimensions of its contexts, and whether every pair is a query.
+
+        `ConfigError` for a run of a family that has no pairs.
+        """
         shapes = self.config.batch_shapes()
-        pairs_are_seen = {"x", "y", "x_query"} <= set(shapes)
-        require(pairs_are_seen, f"{self.path} is a run of the family {self.config.family}, which has no pairs (x, y)")
-        _, most, dim = shapes["x"]
-        sequences = len(shapes["x_query"]) == 3  # every pair is a query
+        has_pairs = {"x", "y", "x_query"} <= set(shapes)
+        require(has_pairs, f"{self.path} is a run of the family {self.config.family}, which has no pairs (x, y)")
+        _, pairs, dim = shapes["x"]
+        return pairs, dim, len(shapes["x_query"]) == 3
+
+    def _predict(self, x: ArrayLike, y: ArrayLike, x_query: ArrayLike | None) -> np.ndarray:
+        most, dim, sequences = self.contexts()
         batch = batch_from_arrays(x, y, x_query, sequences=sequences)
         length = batch.x.shape[1]
         seen = length - int(sequences)

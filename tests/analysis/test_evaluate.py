@@ -227,6 +227,20 @@ def test_the_command_writes_both_tables(lsa1_run: Path, tmp_path: Path, ran: Ran
     assert values["loss_convention"].startswith("loss: half the squared error")
 
 
+@pytest.mark.slow
+def test_a_run_on_contexts_of_its_own_is_evaluated_on_those_that_it_kept(tmp_path: Path, ran: Ran) -> None:
+    """The step size of `gd` is fitted on its training contexts, as is that of `gd_fitted`; ridge has to know more."""
+    np.savez(tmp_path / "mine.npz", x=X, y=Y, x_query=X_QUERY, y_query=Y_QUERY)
+    run = icl_lab.train("lsa1", data=tmp_path / "mine.npz", steps=10, batch_size=16, out=tmp_path / "run", quiet=True)
+    done = ran("analysis.evaluate", "--run", run.path, "--data", tmp_path / "mine.npz")
+    assert done.status == 0, done.err
+    values = json.loads((run.path / layout.EVALUATION).read_text())
+    headline = read_summary(run.path)["headline"]
+    for name, column in {"model": "tf_loss", "gd": "gd_loss", "gd_fitted": "gd_loss"}.items():
+        assert values["predictors"][name]["loss"] == pytest.approx(headline[column], rel=1e-4), name
+    assert "which a file does not say" in values["predictors"]["ridge"]["reason"]
+
+
 def test_the_command_refuses_contexts_of_other_shapes(lsa1_run: Path, tmp_path: Path, refused: Refused) -> None:
     np.savez(tmp_path / "wide.npz", x=np.ones((3, N + 1, D + 1)), y=np.ones((3, N + 1)))
     assert f"has {D + 1} dimensions" in refused("analysis.evaluate", "--run", lsa1_run, "--data", tmp_path / "wide.npz")
