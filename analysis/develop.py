@@ -39,6 +39,7 @@ from icl_lab.plots.develop import draw_development
 from icl_lab.src.checks import require
 from icl_lab.store import layout
 from icl_lab.store.atomic import csv_bytes, write_bytes, write_csv, write_json
+from icl_lab.store.metrics import last_step
 from icl_lab.store.readers import expecting, read_csv, read_json
 from icl_lab.store.rundir import read_config
 
@@ -108,7 +109,7 @@ def develop(run: Path, recipe: Recipe) -> dict[str, Any]:
 
 def check_stages(run: Path, checkpoints: str) -> None:
     """`ConfigError` if fewer of a run's checkpoints are chosen than stages need."""
-    steps = selected(run, read_config(run).training.steps, checkpoints)
+    steps = selected(run, last_step(run, read_config(run)), checkpoints)
     require(len(steps) >= LEAST, f"{len(steps)} checkpoints are chosen, and stages need {LEAST} or more")
 
 

@@ -36,6 +36,7 @@ from icl_lab.src.model import Params
 from icl_lab.src.precision import use_highest_precision
 from icl_lab.store import layout, rundir
 from icl_lab.store.atomic import write_csv, write_json
+from icl_lab.store.metrics import last_step
 
 WORDS = {"early": 0.1, "middle": 0.5, "last": 1.0}  # of the training's steps: the nearest checkpoint
 FRACTIONS = (0.05, 0.2, 0.5)  # of 1 / (nbeta h_max + gamma): step sizes where none are given
@@ -72,7 +73,7 @@ def calibrate(
     """Estimates every cell at every chosen checkpoint; writes llc_calibration.csv and .json."""
     use_highest_precision()
     config = rundir.read_config(run)
-    points = dict(chosen_checkpoints(run, config.training.steps, words))
+    points = dict(chosen_checkpoints(run, last_step(run, config), words))
     estimator = Estimator(config, settings, shared_with(config, run))
     tasks = first(estimator.tasks, CURVATURE_TASKS)
     tops = [

@@ -23,6 +23,7 @@ from icl_lab.src.model import Batch, Model, Params
 from icl_lab.src.statistics import mean_and_error, with_error
 from icl_lab.store import layout
 from icl_lab.store.atomic import write_csv
+from icl_lab.store.metrics import last_step
 
 
 @partial(jax.jit, static_argnums=0)
@@ -40,7 +41,7 @@ def loss(loaded: LoadedRun) -> dict[str, float]:
 def over_training(loaded: LoadedRun) -> Iterator[dict[str, Any]]:
     """step, loss and loss_se of each snapshot, or of the end alone where the run kept none."""
     if not loaded.config.snapshots:
-        yield {"step": loaded.config.training.steps, **loss(loaded)}
+        yield {"step": last_step(loaded.run, loaded.config), **loss(loaded)}
         return
     for step, then in loaded.checkpoints():
         yield {"step": step, **loss(then)}

@@ -18,13 +18,14 @@ from icl_lab.lab.configs.identity import config_id
 from icl_lab.lab.configs.outputs import Analysis
 from icl_lab.lab.configs.registry import family_of, outputs_of
 from icl_lab.lab.configs.run import RunConfig
+from icl_lab.lab.configs.stopping import reason_of
 from icl_lab.plots.run_figures import draw_run
 from icl_lab.runners.analyses import ANALYSES, write_batch
 from icl_lab.runners.llc import Llc
 from icl_lab.src.model import Model
 from icl_lab.store import checkpoint, layout, rundir, snapshots
 from icl_lab.store.atomic import write_json, write_npz
-from icl_lab.store.metrics import last_metrics
+from icl_lab.store.metrics import last_metrics, last_step, metrics
 from icl_lab.store.params import write_params
 from icl_lab.store.rundir import now
 
@@ -61,7 +62,7 @@ def finalize(
     It yields after each part, so that a signal can stop it there; a second call writes the same files.
     """
     task = task_of(config)
-    write_params(run, params, {"config_id": config_id(config), "step": config.training.steps})
+    write_params(run, params, {"config_id": config_id(config), "step": last_step(run, config)})
     write_batch(run, eval_set.batch)
     if predictions := task.predictions(model, params, eval_set):
         write_npz(run / layout.PREDICTIONS, {name: np.asarray(values) for name, values in predictions.items()})
@@ -104,7 +105,7 @@ def _end(run: Path, config: RunConfig, sections: Mapping[str, Any], outputs: Out
     if config.snapshots:
         snapshots.export(run)
         yield
-    facts = {"name": config.name, "num_steps": config.training.steps}
+    facts = {"name": config.name, "num_steps": last_step(run, config), **_early_end(run, config)}
     numbers = {**last_metrics(run, 1)[0], **facts, **sections}
     convention = {"loss_convention": outputs_of(family_of(config)).loss_convention}
     write_json(run / layout.SUMMARY, {**with_verdict(config, numbers), **convention})
@@ -115,6 +116,13 @@ def _end(run: Path, config: RunConfig, sections: Mapping[str, Any], outputs: Out
     kept = {checkpoint.KEEPS_STATE: True} if outputs.keep_state else {}
     rundir.update_meta(run, status="done", end=now(), **kept)
     checkpoint.remove(run)
+
+
+def _early_end(run: Path, config: RunConfig) -> dict[str, Any]:
+    """Why a training has ended before its last step, for the summary; nothing if it has not."""
+    if (step := last_step(run, config)) == config.training.steps:
+        return {}
+    return {"stopped_early": {"step": step, "reason": reason_of(config.stop_when, config.patience, metrics(run))}}
 
 
 def preload_packages() -> None:

@@ -31,7 +31,7 @@ from icl_lab.store.weights import Given, Weights, weights_of
 # flags of every family whose config has the field; the default is the preset's value
 COMMON_FLAGS = (
     *map(partial(flag_of, RunConfig()), ("training.steps", "eval_every", "training.batch_size", "training.lr")),
-    flag_of(RunConfig(), "training.train_only"),
+    *map(partial(flag_of, RunConfig()), ("training.train_only", "stop_when", "patience")),
     flag_of(StackConfig(), "model.num_layers", text="attention layers"),
     flag_of(StackConfig(), "model.num_heads"),
 )

@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -25,6 +25,7 @@ from icl_lab.lab.environment import num_threads
 from icl_lab.lab.executors.signals import Signals, Stopped, catch_signals
 from icl_lab.runners import llc
 from icl_lab.runners.distributed import agree_on, check_same_step
+from icl_lab.runners.early_ends import EarlyEnds
 from icl_lab.runners.extend import extend
 from icl_lab.runners.finish import DEFAULT_OUTPUTS, OutputOptions, add_asked, check_parts, finalize, preload_packages
 from icl_lab.runners.llc import Watch
@@ -156,14 +157,15 @@ def _train_and_finish(
     check_same_step(pack.step, [run.directory for run in runs])
     _check_signals(signals)
     watch = Watch(outputs.llc)
-    _align_files(pack, watch)
+    ends = EarlyEnds(pack)
+    _align_files(pack, watch, ends)
     _note_conditions(pack, logger)
-    _train(pack, logger, signals, persistence, watch)
+    _train(pack, logger, signals, persistence, watch, ends)
     if jax.process_index() > 0:
         return
     for index, (directory, config) in enumerate(pack.runs):
         if pack.alive[index]:
-            for _ in finalize(directory, config, pack.model, pack.params(index), pack.eval_sets[index], outputs):
+            for _ in finalize(directory, config, pack.model, ends.last_params(index), pack.eval_sets[index], outputs):
                 signals.check()
 
 
@@ -175,7 +177,7 @@ def _check_signals(signals: Signals) -> None:
 # --- the files of runs that begin or go on ---
 
 
-def _align_files(pack: Pack, watch: Watch) -> None:
+def _align_files(pack: Pack, watch: Watch, ends: EarlyEnds) -> None:
     """Cuts checkpoints and metrics at the pack's step, so that no checkpoint is later than its records."""
     first_losses = pack.first_losses() if pack.step == 0 else np.empty(0)
     for index, (directory, config) in enumerate(pack.runs):
@@ -186,7 +188,9 @@ def _align_files(pack: Pack, watch: Watch) -> None:
             snapshots.check(directory)
         if pack.step == 0:
             note_frozen(directory, pack.shared, config)
-            _record(pack, index, float(first_losses[index]), watch)
+            ends.see(index, _record(pack, index, float(first_losses[index]), watch))
+        else:
+            ends.see_again(index, pack.runs[index])
     meta = rundir.read_meta(pack.runs[0].directory)
     pack.run_seconds = float(meta["run_seconds"])
     pack.chunk_steps = min(int(meta.get("chunk_steps", 1)), GROWTH)  # the machine may be slower now
@@ -224,22 +228,24 @@ class Saved(NamedTuple):
     seconds: float
 
 
-def _train(pack: Pack, logger: Logger, signals: Signals, persistence: Persistence, watch: Watch) -> None:
-    """Trains to the end, a signal, or until every run has diverged; saves now and then, and when it stops."""
+def _train(
+    pack: Pack, logger: Logger, signals: Signals, persistence: Persistence, watch: Watch, ends: EarlyEnds
+) -> None:
+    """Trains to the end, a signal, or until every run has ended or diverged; saves now and then, and when it stops."""
     imports = threading.Thread(target=preload_packages)
     imports.start()  # Python is idle during training
     logger.start(pack.step, pack.num_steps)
     saved, recorded = Saved(pack.step, time.monotonic(), 0.0), {*pack.record_steps}
-    while pack.step < pack.num_steps and any(pack.alive):
+    while pack.step < pack.num_steps and ends.any_trains:
         losses, diverged_at = pack.advance()
         for index, run in enumerate(pack.runs):
-            if pack.alive[index] and diverged_at[index] != NEVER:
+            if ends.trains(index) and diverged_at[index] != NEVER:
                 pack.alive[index] = False
                 _mark_diverged(run.directory, int(diverged_at[index]), pack.run_seconds)
-            elif pack.alive[index] and pack.step in recorded:
-                _record(pack, index, float(losses[index]), watch)
+            elif ends.trains(index) and pack.step in recorded:
+                ends.see(index, _record(pack, index, float(losses[index]), watch))
         if time.monotonic() - saved.at >= persistence.pause(saved.seconds):
-            saved = _save(pack)
+            saved = _save(pack, ends)
         logger.progress(pack.step, float(np.mean(losses)), watch.note)
         agree_on(signals)
         if signals.received:
@@ -247,29 +253,29 @@ def _train(pack: Pack, logger: Logger, signals: Signals, persistence: Persistenc
     logger.stop()
     if any(pack.alive):  # else nothing is left to stop
         if pack.step > saved.step:
-            _save(pack)
+            _save(pack, ends)
         signals.check()
     imports.join()
 
 
-def _record(pack: Pack, index: int, train_loss: float, watch: Watch) -> None:
-    """Appends a record to a run's metrics, after its snapshot, so that every record has one."""
+def _record(pack: Pack, index: int, train_loss: float, watch: Watch) -> dict[str, Any]:
+    """Appends a record to a run's metrics, after its snapshot, so that every record has one; returns it."""
     directory, config = pack.runs[index]
     if config.snapshots:
         snapshots.write(directory, pack.step, pack.params(index))
-    append_metrics(directory, pack.record(index, train_loss) | watch.values(pack, index))
+    record = pack.record(index, train_loss) | watch.values(pack, index)
+    append_metrics(directory, record)
+    return record
 
 
-def _save(pack: Pack) -> Saved:
-    """Saves the runs that have not diverged.
+def _save(pack: Pack, ends: EarlyEnds) -> Saved:
+    """Saves the runs that have neither ended nor diverged.
 
     The records up to this step are on disk already; a resume cuts later ones.
     """
     began = time.monotonic()
-    for index, run in enumerate(pack.runs):
-        if pack.alive[index]:
-            pack.save(index)
-            rundir.update_meta(run.directory, run_seconds=pack.run_seconds, chunk_steps=pack.chunk_steps)
+    for index in filter(ends.trains, range(len(pack.runs))):
+        ends.save(index)
     ended = time.monotonic()
     return Saved(pack.step, ended, ended - began)
 

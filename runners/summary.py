@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from icl_lab.families.summary import shown
 from icl_lab.lab.configs.registry import family_of, outputs_of
@@ -22,18 +24,23 @@ def summary_text(run: Path) -> str:
         values = shown(summary)
         lines = [
             "",
-            _title(config),
+            _title(config, steps := values.get("num_steps", config.training.steps)),
+            *_early_end(values, config),
             *outputs_of(family_of(config)).summary(values, run, config),
             *filter(None, [in_words(config, values)]),
         ]
     meta = rundir.read_meta(run)
     with expecting(run / layout.META, "a run's meta.json"):
-        seconds, per_step = meta["run_seconds"], 1e3 * meta["run_seconds"] / config.training.steps
+        seconds, per_step = meta["run_seconds"], 1e3 * meta["run_seconds"] / steps
         times = f"run_seconds {seconds:.1f} ({per_step:.2f} ms a step), compile_seconds {meta['compile_seconds']:.1f}"
     return "\n".join([*lines, f"{times}; figures in {printable(run / layout.FIGURES)}"])
 
 
-def _title(config: RunConfig) -> str:
-    return (
-        f"{config.name}, seed {config.data_seed}: {config.training.steps} steps of {config.training.batch_size} tasks"
-    )
+def _title(config: RunConfig, steps: int) -> str:
+    return f"{config.name}, seed {config.data_seed}: {steps} steps of {config.training.batch_size} tasks"
+
+
+def _early_end(values: Mapping[str, Any], config: RunConfig) -> list[str]:
+    if "stopped_early" not in values:
+        return []
+    return [f"stopped early, of {config.training.steps} steps: {values['stopped_early']['reason']}"]

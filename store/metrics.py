@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from icl_lab.lab.configs import earlier_names
+from icl_lab.lab.configs.run import RunConfig
 from icl_lab.store import layout, manifest, ownership
 from icl_lab.store.atomic import json_text, write_blocks
 from icl_lab.store.readers import StoreError, check_text_size, expecting, is_count, is_number, json_lines, read_json
@@ -98,6 +99,13 @@ def read_metrics(run: Path, further: Sequence[str] = ()) -> list[dict[str, Any]]
 def last_metrics(run: Path, number: int) -> list[dict[str, Any]]:
     """The last so many records of the metrics, or all if there are fewer."""
     return [*deque(metrics(run), maxlen=number)]
+
+
+def last_step(run: Path, config: RunConfig) -> int:
+    """The last step of a finished run: that of its config, or of its last record where a rule may have ended it."""
+    if not (config.stop_when or config.patience):
+        return config.training.steps
+    return int(last_metrics(run, 1)[0]["step"])
 
 
 def read_summary(run: Path) -> dict[str, Any]:

@@ -65,8 +65,9 @@ def write(run: Path, step: int, params: Mapping[str, Mapping[str, Any]]) -> None
 
 def export(run: Path) -> None:
     """Writes snapshots.safetensors: every parameter with a leading axis of rows, and the rows' steps."""
-    steps, shapes = _index(run)
-    rows, count = _rows(run, steps, shapes, "r"), len(steps)
+    planned, shapes = _index(run)
+    count = len(_recorded(run)) or len(planned)  # fewer of a run that has ended early
+    steps, rows = planned[:count], _rows(run, planned, shapes, "r")[:count]
     spans = pairwise(accumulate(map(math.prod, shapes.values()), initial=0))
     arrays = {STEP: Streamed("I64", (count,), [np.array(steps, "<i8").tobytes()])}
     for (name, shape), (begin, end) in zip(shapes.items(), spans, strict=True):

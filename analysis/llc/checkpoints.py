@@ -26,6 +26,7 @@ from icl_lab.src.model import Params
 from icl_lab.src.precision import use_highest_precision
 from icl_lab.store import layout, rundir, snapshots
 from icl_lab.store.lock import in_use
+from icl_lab.store.metrics import last_step
 from icl_lab.store.params import flattened, read_params
 from icl_lab.store.readers import StoreError, check_arrays
 
@@ -41,7 +42,7 @@ def estimate_run(
     The run must be locked. With an executor each checkpoint is a task of its own, whose row comes first as it ends.
     """
     config, estimate = rundir.read_config(run), _Estimates(run, settings)
-    steps = selected(run, config.training.steps, selection)
+    steps = selected(run, last_step(run, config), selection)
     traces.check_own(run, settings, steps, beside=executor is not None)
     if executor is not None:
         yield from _estimate_as_tasks(run, settings, selection, executor)
@@ -62,7 +63,7 @@ def _estimate_as_tasks(run: Path, settings: Settings, selection: str, executor: 
     """
     left = {
         step: digest
-        for step, params in checkpoints(run, rundir.read_config(run).training.steps, selection)
+        for step, params in checkpoints(run, last_step(run, rundir.read_config(run)), selection)
         if traces.known_row(run, settings, step, digest := digest_of(params)) is None
     }
     tasks = [

@@ -10,13 +10,8 @@ from icl_lab.lab.configs.earlier_names import TODAYS
 from icl_lab.src.checks import UsageError
 from icl_lab.src.words import did_you_mean
 
-OUTSIDE = (
-    "family",
-    "plugins",
-    "shared",
-    "requires",
-    "init_from",
-)  # what comes with the model and the flags: nobody sets it
+# what comes with the model and the flags: nobody sets it
+OUTSIDE = ("family", "plugins", "shared", "requires", "init_from")
 
 
 def leaves(config: Mapping[str, Any]) -> dict[str, str]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
+from icl_lab.lab.configs.stopping import condition_of
 from icl_lab.lab.flag_types import whole_value
 from icl_lab.lab.loaded_plugins import LOADED, plugin_of
 from icl_lab.lab.registries import FAMILIES
@@ -35,7 +36,8 @@ class RunConfig:
     """One training run. A family adds its own sections; a field that a family does not have does not exist there.
 
     With `snapshots` the parameters stay at every record of the metrics, for analyses over training. Records are made
-    every `eval_every` steps, at `log_records` steps that are spaced logarithmically, and at the last one.
+    every `eval_every` steps, at `log_records` steps that are spaced logarithmically, and at the last one. A training
+    ends at a record, before its last step, by `stop_when` and `patience` (`lab.configs.stopping`).
 
     What the run is made with besides these fields, each with the hash of its content: `plugins` whose names it uses,
     `shared` arrays, the parameters that it starts from (`init_from`, `store.weights`); and `requires`, the ids of the
@@ -53,6 +55,8 @@ class RunConfig:
     test_tasks: int = field(10_000, "tasks of the test set, measured at the end", least=2)
     snapshots: bool = field(False, "keep the parameters at every record")
     log_records: int = field(0, "further records, at logarithmically spaced steps", least=0)
+    stop_when: str = field("", "end at a record where this holds, such as 'eval_loss < 0.1'")
+    patience: int = field(0, "end after so many records in a row without a better eval_loss; 0: never", least=0)
     plugins: tuple[str, ...] = ()
     shared: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
@@ -65,6 +69,8 @@ class RunConfig:
             re.fullmatch(r"\w[\w.-]*", self.name) is not None, f"name is {self.name!r}; it must be a plain file name"
         )
         check_fields(self)
+        if self.stop_when:
+            condition_of(self.stop_when)
         for name in ("data_seed", "init_seed"):
             check_seed(name, getattr(self, name))
         records = self.training.steps // self.eval_every + self.log_records

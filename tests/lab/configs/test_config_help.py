@@ -24,13 +24,8 @@ OTHER = {  # values of a stack's layers that are not their defaults
     **{f"data.{name}": "2" for name in ("x_mean", "x_scale", "y_mean", "y_scale")},  # of a file, if it is standardised
     **{"model.key_size": "4", "model.attention": "softmax", "model.first_norm": "false"},
 }
-FOUND = {
-    "preset",
-    "plugins",
-    "shared",
-    "requires",
-    "init_from",
-}  # a flag of its own, and what comes with the other fields
+# a flag of its own, and what comes with the other fields
+FOUND = {"preset", "plugins", "shared", "requires", "init_from"}
 
 
 def every_field(family: str) -> set[str]:

@@ -1,0 +1,89 @@
+"""When a training ends before its last step: where a condition holds at a record, or no record was better for long.
+
+A rule reads columns of the training and evaluation batches alone: the test set is not looked at during a training.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from icl_lab.src.checks import ConfigError, require
+
+SIGNS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+WRITTEN = re.compile(r"\s*(\w+)\s*(<=|>=|<|>)\s*(\S+)\s*")
+READ = ("train_", "eval_")  # how the columns begin that a rule may read
+BEST = "eval_loss"  # by which records are compared
+
+
+class Condition(NamedTuple):
+    """A column of the metrics, a sign and a bound."""
+
+    column: str
+    sign: str
+    bound: float
+
+    def holds(self, record: Mapping[str, Any]) -> bool:
+        """Whether it holds at a record; not for a value that is missing or no number."""
+        value = _number(record[self.column])
+        return bool(SIGNS[self.sign](value, self.bound))  # nan compares as false
+
+
+def condition_of(text: str) -> Condition:
+    """The condition that a text says; `ConfigError` for any other text, and for a column of the test set."""
+    said = f"stop_when is {text!r}; it must be a condition such as 'eval_loss < 0.1'"
+    match = WRITTEN.fullmatch(text)
+    if match is None:
+        raise ConfigError(said)
+    column, sign, bound = match.groups()
+    require(
+        column.startswith(READ),
+        f"stop_when reads {column!r}; a training may end by train_ and eval_ columns alone, and not by its test set",
+    )
+    try:
+        number = float(bound)
+    except ValueError:
+        raise ConfigError(said) from None
+    require(math.isfinite(number), said)
+    return Condition(column, sign, number)
+
+
+class Stopping:
+    """The rule of one run, which sees its records in order; that of step 0 is compared with and ends nothing."""
+
+    def __init__(self, stop_when: str, patience: int):
+        self.condition = condition_of(stop_when) if stop_when else None
+        self.patience = patience
+        self.best, self.best_step, self.worse = math.inf, 0, 0
+
+    def reason(self, record: Mapping[str, Any]) -> str:
+        """Why the training ends with this record; "" if it goes on. `ConfigError` for a column that it has not."""
+        loss, step, condition = _number(record[BEST]), record["step"], self.condition
+        if loss < self.best:
+            self.best, self.best_step, self.worse = loss, step, 0
+        else:
+            self.worse += 1
+        if condition is not None and condition.column not in record:
+            known = ", ".join(name for name in record if name.startswith(READ))
+            raise ConfigError(f"stop_when reads {condition.column!r}; the records of this run have {known}")
+        if step == 0:
+            self.worse = 0
+        elif condition is not None and condition.holds(record):
+            return f"{condition.column} is {record[condition.column]:.4g}, {condition.sign} {condition.bound:g}"
+        elif self.patience and self.worse >= self.patience:
+            records = "record" if self.patience == 1 else f"{self.patience} records"
+            return f"no better {BEST} in the last {records} than {self.best:.4g} at step {self.best_step}"
+        return ""
+
+
+def reason_of(stop_when: str, patience: int, records: Iterable[Mapping[str, Any]]) -> str:
+    """Why a training with these records has ended by its rule; "" if it has not."""
+    rule = Stopping(stop_when, patience)
+    return next(filter(None, map(rule.reason, records)), "") if stop_when or patience else ""
+
+
+def _number(value: Any) -> float:
+    return math.nan if value is None else float(value)
