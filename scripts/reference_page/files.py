@@ -28,9 +28,9 @@ METRICS = """one object a line, at step 0, every `eval_every` steps, logarithmic
 train_loss, eval_loss`, and further ones of the evaluation batch: of regression `eval_gd_loss, eval_preds_diff,
 eval_model_diff, eval_model_cos`; of layerwise `eval_gd_loss`; of sine `eval_initial_loss`, the loss before the context;
 of diversity the losses and distances `eval_id_...` and `eval_ood_...`. Earlier names are read"""
-SUMMARY = """the last record, `num_steps`, of a run that ended early `stopped_early` (`step`, `reason`), `headline` (losses on the test set with standard errors), `trained`,
-`loss_convention`; of regression also `contexts`, `alignment`, `one_step`, `ood`, `copying`; of sine `functions`; of
-layerwise `layerwise`"""
+SUMMARY = """the last record, `num_steps`, of a run that ended early `stopped_early` (`step`, `reason`), `headline`
+(losses on the test set with standard errors), `trained`, `loss_convention`; of regression `contexts`, `alignment`,
+`one_step`, `ood`, `copying`; of sine `functions`; of layerwise `layerwise`"""
 BATCH = """the evaluation batch: `x, y, x_query, y_query, w`; of layerwise and diversity several queries a context
 (`x_query` [B,Q,D], `y_query` [B,Q])"""
 PREDICTIONS = """predictions on the evaluation batch: of regression `tf, gd` [B]; of sine `before, after` [B]; of
