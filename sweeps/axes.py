@@ -27,6 +27,7 @@ RESERVED = {
     "data_seed": "--seeds",
     "name": "--models",
     "plugins": "--plugin",
+    "init_from": "--init_from of runners.run",
 }
 BEGINNING = re.compile(r"[A-Za-z_][\w.-]*=")  # of a field's values
 LISTED = "each of its values stands in brackets, as in attention=(softmax,linear),(linear)"
@@ -67,19 +68,33 @@ def _keys_of_flags(family: Family) -> dict[str, str]:
 def checked_keys(model: str, axes: Axes) -> dict[str, str]:
     """`keys_of` all fields of axes; raises where one cannot be swept, is swept twice, or lacks a list's brackets."""
     names = [name for axis in axes for name in fields(axis)]
-    keys, defaults = keys_of(model, names), family_of_model(model).config()
+    for name in names:
+        require(name not in RESERVED, f"{name} cannot be swept; use {RESERVED.get(name)}")
+    keys = keys_of(model, names)
+    lists = keys_of_lists(model, keys.values())
     by_key: dict[str, str] = {}
     for name in names:
         key = keys[name]
-        require(key not in RESERVED, f"{name} cannot be swept; use {RESERVED.get(key)}")
         require(key not in by_key, f"{key} is swept twice, as {by_key.get(key)} and {name}")
         by_key[key] = name
     for axis, values in axes.items():
         for name, column in zip(fields(axis), _columns(axis, values), strict=True):
-            if isinstance(value_at(defaults, keys[name]), tuple):
-                bare = any(isinstance(value, str) and value != AUTO for value in column)
+            if keys[name] in lists:
+                bare = any(isinstance(read_list(value), str) and value != AUTO for value in column)
                 require(not bare, f"{name} is a list of words; {LISTED}")
     return keys
+
+
+def keys_of_lists(model: str, keys: Iterable[str]) -> set[str]:
+    """The fields, among those of these keys, whose value is a list."""
+    defaults = family_of_model(model).config()
+    return {key for key in keys if isinstance(value_at(defaults, key), tuple)}
+
+
+def read_list(value: Any) -> Any:
+    """The words of a list that is text in brackets; any other value as it is."""
+    words = in_brackets(value) if isinstance(value, str) else None
+    return value if words is None else words
 
 
 def _columns(axis: Axis, values: Sequence[Any]) -> Iterator[Sequence[Any]]:
@@ -104,8 +119,8 @@ def point_of(axes: Axes, values: Sequence[Any]) -> dict[str, Any]:
 
 
 def refuse_set(model: str, axes: Axes, settings: Mapping[str, Any]) -> None:
-    """`ConfigError` if a field that is swept is also set for all runs alike."""
-    keys = {key: name for name, key in keys_of(model, [name for axis in axes for name in fields(axis)]).items()}
+    """`ConfigError` if a field that is swept is also set for all runs alike; raises as `checked_keys` does."""
+    keys = {key: name for name, key in checked_keys(model, axes).items()}
     for name in (name for name, value in settings.items() if value is not None):
         earlier = renamed(name)
         key = earlier.key if earlier else keys_of(model, [name])[name]
@@ -116,7 +131,7 @@ def refuse_set(model: str, axes: Axes, settings: Mapping[str, Any]) -> None:
 
 
 def of_words(swept: Sequence[str], zipped: Sequence[Sequence[str]]) -> dict[Axis, list[Any]]:
-    """The axes of --sweep FIELD=VALUES, and of each --zip FIELD=VALUES FIELD=VALUES, with values as text or lists."""
+    """The axes of --sweep FIELD=VALUES, and of each --zip FIELD=VALUES FIELD=VALUES, with values as text."""
     found: dict[Axis, list[Any]] = {}
     for name, values in _lists("--sweep", swept):
         require(name not in found, f"{name} is swept twice")
@@ -144,7 +159,7 @@ def _lists(flag: str, words: Iterable[str]) -> list[tuple[str, list[Any]]]:
             raise UsageError(f"argument {flag}: {word!r} is not FIELD=VALUES, as in lr=1e-3,3e-3")
     lists = []
     for name, _, rest in (",".join(text).partition("=") for text in texts):
-        values = [text if (listed := in_brackets(text)) is None else listed for text in parted(rest)]
+        values = parted(rest)
         require(len(values) > 0, f"{name} is an empty list; it needs at least one value")
-        lists.append((name.replace("-", "_"), values))
+        lists.append((name.replace("-", "_"), [*values]))
     return lists

@@ -17,7 +17,7 @@ from icl_lab.lab.configs.registry import family_of_model, models
 from icl_lab.lab.configs.run import RunConfig, Seeds, seeds_of, with_seeds
 from icl_lab.runners.flags import preset_for_depth
 from icl_lab.src.checks import ConfigError, require
-from icl_lab.sweeps.axes import RESERVED, Axes, checked_keys, point_of
+from icl_lab.sweeps.axes import RESERVED, Axes, checked_keys, keys_of_lists, point_of, read_list
 
 OF_LAYERS = ("model.num_layers", "model.recurrent")  # what values of a preset may follow
 MAX_POINTS = 100_000  # of a plan; more are surely a typing error, and too many runs for one folder
@@ -72,30 +72,28 @@ class Grid:
         """Configs with their planned seeds; a config that shares arrays or requires runs has one seed."""
         for model in self.models:
             keys, presets = self.keys_of(model), _Presets(model, self.preset, self.settings)
+            lists = keys_of_lists(model, keys.values())
             for values in product(*self.axes.values()):
-                yield from self._of_point(model, point_of(self.axes, values), keys, presets)
+                point = point_of(self.axes, values)
+                chosen = {keys[name]: value for name, value in point.items()}
+                chosen |= {key: read_list(chosen[key]) for key in lists}
+                with _named(model, point):
+                    series = [*self._of_point(chosen, presets)]
+                yield from series
 
-    def _of_point(
-        self, model: str, point: Mapping[str, Any], keys: Mapping[str, str], presets: _Presets
-    ) -> Iterator[tuple[RunConfig, list[Seeds]]]:
-        """The configs of a point with their seeds; `keys` are those of its fields."""
-        chosen = {keys[name]: value for name, value in point.items()}
+    def _of_point(self, chosen: Mapping[str, Any], presets: _Presets) -> Iterator[tuple[RunConfig, list[Seeds]]]:
+        """The configs, with their seeds, of a point whose fields have these values by key."""
         taken = {*self.settings, *chosen}
-        with _named(model, point):
-            config = presets.of(chosen)
-            set_values(config, self._seeds(self.seeds[0], taken), chosen, self.settings)
-            resolved = resolve(config)
-            own = seeds_of(resolved)
-            changes = [self._seeds(seed, taken) for seed in self.seeds]
-            seeds = [Seeds(each.get("data_seed", own.data), each.get("init_seed", own.init)) for each in changes]
-            seeded = [with_seeds(resolved, each) for each in seeds]
+        config = presets.of(chosen)
+        set_values(config, self._seeds(self.seeds[0], taken), chosen, self.settings)
+        resolved = resolve(config)
+        own, changes = seeds_of(resolved), [self._seeds(seed, taken) for seed in self.seeds]
+        seeds = [Seeds(each.get("data_seed", own.data), each.get("init_seed", own.init)) for each in changes]
+        seeded = [with_seeds(resolved, each) for each in seeds]
         if depends_on_nothing(resolved):
             yield resolved, seeds
-            return
-        for config in seeded:
-            with _named(model, point):
-                depending = with_dependencies(config)
-            yield depending, [seeds_of(config)]
+        else:
+            yield from ((depending, [seeds_of(depending)]) for depending in map(with_dependencies, seeded))
 
     def _seeds(self, seed: int, taken: Container[str]) -> dict[str, Any]:
         """The fields that a seed sets, without those that are set or swept themselves."""

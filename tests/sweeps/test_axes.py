@@ -76,15 +76,27 @@ def test_a_short_name_means_what_its_flag_means_and_else_the_only_field_of_that_
     [
         ("lr=1e-3,3e-3", [], {"lr": ["1e-3", "3e-3"]}),
         ("lr=1e-3, 3e-3 num-layers=1 2", [], {"lr": ["1e-3", "3e-3"], "num_layers": ["1", "2"]}),
-        ("attention=(softmax,linear),(linear)", [], {"attention": [("softmax", "linear"), ("linear",)]}),
-        ("baselines=(),(ridge)", [], {"baselines": [(), ("ridge",)]}),
-        ("languages=((a|b)*,tomita1),((ab)*)", [], {"languages": [("(a|b)*", "tomita1"), ("(ab)*",)]}),
+        ("attention=(softmax,linear),(linear)", [], {"attention": ["(softmax,linear)", "(linear)"]}),
+        ("baselines=(),(ridge)", [], {"baselines": ["()", "(ridge)"]}),
+        ("languages=((a|b)*,tomita1),((ab)*)", [], {"languages": ["((a|b)*,tomita1)", "((ab)*)"]}),
         ("", ["lr=1,2 steps=3,4"], {("lr", "steps"): [("1", "3"), ("2", "4")]}),
-        ("", ["lr=1,2 attention=(a),(b,c)"], {("lr", "attention"): [("1", ("a",)), ("2", ("b", "c"))]}),
+        ("", ["lr=1,2 attention=(a),(b,c)"], {("lr", "attention"): [("1", "(a)"), ("2", "(b,c)")]}),
     ],
 )
 def test_words_become_axes(swept: str, zipped: list[str], axes: Mapping[Any, Any]) -> None:
     assert of_words(swept.split(), [words.split() for words in zipped]) == axes
+
+
+def test_text_in_brackets_is_a_list_where_the_field_is_one() -> None:
+    axes = {"attention": ["(softmax, linear)", "(linear)"], "train_only": ["(layer_1|layer_2)/query", "(layer_1)"]}
+    points = Grid(("lsa1",), axes, settings={"num_layers": 2, "baselines": ()}).points()
+    assert [(point.model.attention, point.training.train_only) for point in points] == [
+        (attention, regex)
+        for attention in (("softmax", "linear"), ("linear",))
+        for regex in ("(layer_1|layer_2)/query", "(layer_1)")
+    ]
+    (point,) = Grid(("languages",), {"languages": ["((a|b)*,(ab)*)"]}, settings={"negatives": "random_hash"}).points()
+    assert point.data.languages == ("(a|b)*", "(ab)*")
 
 
 @pytest.mark.parametrize(
@@ -98,7 +110,7 @@ def test_words_become_axes(swept: str, zipped: list[str], axes: Mapping[Any, Any
         ),
         ("--zip lr=1 lr=2", "--zip lr and lr: a field stands twice"),
         ("--sweep attention=softmax,linear", "attention is a list of words; each of its values stands in brackets"),
-        ("--sweep lr=(1e-3)", "lr is ('1e-3',); it must be of type float"),
+        ("--sweep lr=(1e-3)", "training.lr is '(1e-3)'; it must be a number"),
         ("--sweep lr", "argument --sweep: 'lr' is not FIELD=VALUES"),
         ("--zip lr", "argument --zip: 'lr' is not FIELD=VALUES"),
         ("--sweep lr=", "lr is an empty list"),
@@ -114,6 +126,7 @@ def test_words_become_axes(swept: str, zipped: list[str], axes: Mapping[Any, Any
         ("--config.lr=1 --sweep training.lr=1", "training.lr is swept, and set for all runs alike"),
         ("--sweep preset=paper", "preset cannot be swept; use --preset"),
         ("--sweep data_seed=1,2", "data_seed cannot be swept; use --seeds"),
+        ("--zip init_from=runs/a lr=1", "init_from cannot be swept; use --init_from of runners.run"),
         ("--preset published9", "lsa1 has no preset published9; it has default, paper, published"),
         ("--seeds 4-0", "'4-0' is no range of 1 to 100000 numbers, such as 0-4"),
         ("--seeds 0-4294967295", "'0-4294967295' is no range of 1 to 100000 numbers"),
