@@ -26,7 +26,7 @@ from icl_lab.analysis.hessian import largest_eigenvalue
 from icl_lab.analysis.llc.checkpoints import checkpoints
 from icl_lab.analysis.llc.estimator import CURVATURE_TASKS, Estimator, first, mask_of
 from icl_lab.analysis.llc.health import HEALTHY, is_healthy
-from icl_lab.analysis.llc.settings import FLAGS, STEP, TYPES, Settings, help_of
+from icl_lab.analysis.llc.settings import FLAGS, STEP, Settings, add_flag, help_of
 from icl_lab.families.shared_arrays import shared_with
 from icl_lab.lab import cli
 from icl_lab.lab.flag_types import POSITIVE, shown
@@ -241,8 +241,7 @@ def _add(parser: cli.Parser) -> None:
         cli.add_list(parser, f"--{name}", POSITIVE, (), f"{FLAGS[name]} (default: {text})")
     for name in FLAGS:
         if name not in GRID:
-            text = help_of(name, SHORT.get(name))
-            parser.add_argument(f"--{name}", type=TYPES.get(name, str), metavar="VALUE", help=text)
+            add_flag(parser, name, help_of(name, SHORT.get(name)))
 
 
 def _checkpoint(text: str) -> str:

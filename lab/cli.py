@@ -136,7 +136,7 @@ def add_word_lists(parser: Parser, flags: Iterable[Any]) -> None:
         parser.add_argument(f"--{flag.name}", nargs="+", help=flag.text)
 
 
-def add_former_names(parser: Parser, flag: str, names: Iterable[str]) -> None:
+def add_former_names(parser: argparse._ActionsContainer, flag: str, names: Iterable[str]) -> None:
     """Lets names that a flag had in earlier versions stand for it; no help lists them."""
     action = parser._option_string_actions[f"--{flag}"]
     parser._option_string_actions |= {f"--{name}": action for name in names}

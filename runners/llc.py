@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from icl_lab.analysis.llc.health import is_healthy
-from icl_lab.analysis.llc.settings import Settings, settings_of
+from icl_lab.analysis.llc.settings import NAMES, Settings, settings_of
 from icl_lab.analysis.llc.settings import add_flags as add_settings
 from icl_lab.lab import cli
 from icl_lab.lab.configs.run import RunConfig
@@ -52,7 +52,8 @@ def from_flags(flags: argparse.Namespace) -> Llc | None:
     every, settings = getattr(flags, f"{PREFIX}every"), settings_of(flags, PREFIX)
     if every is None:
         asked = [name for name in vars(flags) if name.startswith(PREFIX) and getattr(flags, name) is not None]
-        require(not asked, f"--{asked[0] if asked else ''} is of --{PREFIX}every K, which is not given")
+        first = asked[0].removeprefix(PREFIX) if asked else ""
+        require(not asked, f"--{PREFIX}{NAMES.get(first, first)} is of --{PREFIX}every K, which is not given")
         return None
     return Llc(every, settings)
 

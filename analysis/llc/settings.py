@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from icl_lab.lab import cli
 from icl_lab.lab.flag_types import COUNT, MOST_INDEX, NOT_NEGATIVE, POSITIVE, SEED, TASKS, Number, Whole, shown
 from icl_lab.src.checks import ConfigError, require
 
@@ -67,7 +68,7 @@ class Settings:
             draws * self.thin <= MOST_INDEX,
             f"{draws} draws of {self.thin} steps each are more than the 2^31 - 1 that can be counted; lower thin",
         )
-        require(self.data in DATA, f"data is {self.data!r}; choose {', '.join(DATA)}")
+        require(self.data in DATA, f"batches is {self.data!r}; choose {', '.join(DATA)}")
         require(
             self.data != "fixed" or self.batch_size <= self.tasks,
             f"batch_size is {self.batch_size}, more than the {self.tasks} tasks it is drawn from; raise tasks",
@@ -115,12 +116,21 @@ FLAGS: Mapping[str, str] = {
     "preconditioner": "rmsprop scales the step of each parameter; without, none does",
     "seed": "seed of the chains",
 }
+NAMES = {"data": "batches"}  # of flags that have another name than their field, which was the flag's once
 
 
 def add_flags(parser: argparse._ActionsContainer, prefix: str = "") -> None:
     """The flags of the settings; those that are not given have the defaults of `Settings`."""
     for name in FLAGS:
-        parser.add_argument(f"--{prefix}{name}", type=TYPES.get(name, str), metavar="VALUE", help=help_of(name))
+        add_flag(parser, name, help_of(name), prefix)
+
+
+def add_flag(parser: argparse._ActionsContainer, name: str, text: str, prefix: str = "") -> None:
+    """The flag of a setting."""
+    flag, kind = prefix + NAMES.get(name, name), TYPES.get(name, str)
+    parser.add_argument(f"--{flag}", dest=prefix + name, type=kind, metavar="VALUE", help=text)
+    if name in NAMES:
+        cli.add_former_names(parser, flag, (prefix + name,))
 
 
 def help_of(name: str, default: Any = None) -> str:

@@ -376,7 +376,8 @@ def test_broken_traces_are_refused_until_they_are_moved_away(run: Path, refused:
         (["--batch_size", 129], "batch_size is 129, more than the 128 tasks it is drawn from; raise tasks"),
         (["--batch_size", 0], "argument --batch_size: '0' is not a whole number from 1 to 2^22"),
         (["--chains", 1], "argument --chains: '1' is not a whole number from 2 to 4096"),
-        (["--data", "new"], "data is 'new'; choose fixed, fresh, full"),
+        (["--batches", "new"], "batches is 'new'; choose fixed, fresh, full"),
+        (["--data", "new"], "batches is 'new'; choose fixed, fresh, full"),  # what the flag was called
         (["--preconditioner", "adam"], "preconditioner is 'adam'; choose rmsprop"),
         (
             ["--checkpoints", "first"],
