@@ -96,7 +96,8 @@ def matrix(loaded: ComparedRun) -> list[dict[str, Any]]:
     algorithms = baselines_of(loaded)
     predictors = {MODEL: loaded.predict, **defined(algorithms)}
     rows = pairs(loaded.config, predictors)
-    for count, losses in replaced_labels(loaded.config, predictors).items():
+    replaced = {} if loaded.config.data.file else replaced_labels(loaded.config, predictors)  # labels of a file stay
+    for count, losses in replaced.items():
         rows += [_row(FINAL, name, "", f"loss_replaced_{count}", mean_and_error(each)) for name, each in losses.items()]
     reasons = {name: reason for name, reason in algorithms.items() if isinstance(reason, str)}
     return rows + [_row(FINAL, name, "", "loss", UNDEFINED, reason) for name, reason in reasons.items()]

@@ -93,6 +93,7 @@ def position_steps(loaded: LoadedRun, tasks: int | None = None) -> dict[str, Any
 
     `tasks` are drawn as the test set is, which is taken if not given.
     """
+    loaded.config.data.check_drawn("position_steps")
     config = loaded.config if tasks is None else replace(loaded.config, test_tasks=tasks)
     pairs = config.data.num_pairs
     for name in ("test_tasks", "step_size_tasks"):

@@ -33,7 +33,7 @@ def measure_test_set(loaded: LoadedRun) -> dict[str, Any]:
     for prefix, batch in sequences_of_test(config).items():
         eval_set = make_eval_set(config, batch)
         tf = predictions_of(loaded.model, loaded.params, batch)
-        for name, values in {"tf": tf, **eval_set.references, "zero": np.zeros_like(tf)}.items():
+        for name, values in {"tf": tf, **eval_set.references, "zero": np.full_like(tf, config.data.y_mean)}.items():
             errors = np.mean((values - eval_set.targets) ** 2, axis=1) / dim
             metrics |= with_error(f"{prefix}_{name}_loss", mean_and_error(errors))
             if name in eval_set.references:

@@ -34,7 +34,7 @@ LOOKS: dict[str, dict[str, Any]] = {
 def draw_loss(run: Path) -> Path:
     """loss.png: train and test loss over steps, and that of what the family compares with; a panel for each unit."""
     config = read_config(run)
-    panels = outputs_of(family_of(config)).panels
+    panels = outputs_of(family_of(config)).panels_of(config)
     fields = {curve.field for panel in panels for curve in panel.curves}
     columns = metrics_columns(run, sorted({"step", *fields}))
     figure, axes = style.new_figure(columns=len(panels), width=4.2 if len(panels) == 1 else 3.6)

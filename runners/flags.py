@@ -186,7 +186,8 @@ def config_from_flags(model: str, flags: argparse.Namespace, overrides: Mapping[
     for name in ("data_seed", "init_seed"):
         seed = getattr(flags, name)
         set_values(config, {name: flags.seed if seed is None else seed})
-    given = {flag.key: getattr(flags, flag.name) for flag in config_flags(family_of_model(model))}
+    values = {flag.key: getattr(flags, flag.name) for flag in config_flags(family_of_model(model))}
+    given = {key: value for key, value in values.items() if value is not False}  # a flag that stands for true
     set_values(config, given)
     set_values(config, list_values(family_of_model(model), flags))
     set_values(config, overrides)

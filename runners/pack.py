@@ -142,8 +142,9 @@ class Pack:
     def record(self, index: int, train_loss: float) -> dict[str, Any]:
         """A record of a run's metrics."""
         measured = self.task.eval_metrics(self.model, self.params(index), self.eval_sets[index])
-        values, family = {"train_loss": train_loss, **measured}, family_of(self.runs[index].config)
-        drawn = {curve.field for panel in outputs_of(family).panels for curve in panel.curves}
+        config = self.runs[index].config
+        values, family = {"train_loss": train_loss, **measured}, family_of(config)
+        drawn = {curve.field for panel in outputs_of(family).panels_of(config) for curve in panel.curves}
         missing = sorted({"eval_loss", *drawn} - {*values})
         require(not missing, f"the family {family.name} draws {', '.join(missing)}, which it does not record")
         return {"step": self.step, **values}

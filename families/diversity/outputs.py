@@ -17,6 +17,7 @@ from icl_lab.src.registries import BAYES_IS_RIDGE, POSTERIOR_MEANS
 IN_CONTEXT = 0.5  # of what exact inference gains from the context: see `gain`
 NO_GAIN = 0.05  # of the loss before any pair: a smaller gain is within the noise of that loss
 POOL = "its pool's tasks"
+OWN = "other contexts of the file"
 
 # --- columns of a table; a column keeps the name that its field had first ---
 
@@ -168,6 +169,9 @@ OUTPUTS = Outputs(
             "squared error / D (no noise)",
             (Curve("eval_id_loss", POOL, "model"), Curve("eval_ood_loss", "fresh tasks", "other")),
         ),
+    ),
+    file_panels=(
+        Panel("loss (half MSE)", (Curve("train_loss", "train batch", "train"), Curve("eval_loss", OWN, "model"))),
     ),
     summary=summary_lines,
     analyses=(

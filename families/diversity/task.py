@@ -295,7 +295,7 @@ def eval_metrics(model: Model, params: Any, eval_sets: EvalSets) -> dict[str, An
     for prefix, eval_set in sets.items():
         numbers = measured(predictions_by_set[prefix], eval_set, dim)
         values |= {f"eval_{prefix}_{name}": value for name, value in numbers.items()}
-    return values if eval_sets.ood is not None else values | {"eval_ood_loss": None}
+    return values
 
 
 def predictions(model: Model, params: Any, eval_sets: EvalSets) -> dict[str, np.ndarray]:

@@ -93,7 +93,7 @@ class Outputs:
 
     analyses: what a finished run gets, in this order. commands: the analyses that it can be given by hand, besides
     those of all families. criteria: when a run has trained: all of them hold. undefined(config, summary): why no number
-    can tell whether it has, or None.
+    can tell whether it has, or None. file_panels: in place of `panels`, those of contexts from a file.
     """
 
     loss_convention: str
@@ -105,6 +105,12 @@ class Outputs:
     commands: tuple[str, ...] = ()
     criteria: tuple[Criterion, ...] = ()
     undefined: Callable[[Any, Summary], str | None] = lambda config, summary: None
+    file_panels: tuple[Panel, ...] = ()
+
+    def panels_of(self, config: Any) -> tuple[Panel, ...]:
+        """The panels of a run."""
+        from_file = bool(getattr(getattr(config, "data", None), "file", ""))
+        return self.file_panels if from_file and self.file_panels else self.panels
 
     @property
     def options(self) -> tuple[Flag, ...]:

@@ -1,6 +1,7 @@
 """Runs on contexts from a file: what the config takes from it, what the id depends on, which baselines are defined."""
 
 import os
+import shlex
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -10,18 +11,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from icl_lab.analysis.loaded_run import load_compared, load_run
+from icl_lab.analysis.loaded_run import LoadedRun, load_compared, load_run
+from icl_lab.analysis.ood_eval import scaled_batches
 from icl_lab.analysis.paired_losses import measure_test_set
+from icl_lab.analysis.position_steps import position_steps
 from icl_lab.baselines.gradient_descent import gd
 from icl_lab.families.own_batches import own_set, training_batch
 from icl_lab.families.own_config import drawn_scale
 from icl_lab.families.own_facts import facts_of, notes_of
 from icl_lab.families.own_sets import sets_of
 from icl_lab.families.regression.baselines import defined, made_or_reason, names_of
-from icl_lab.families.regression.task import clean_twin, evaluation_context, find_gd, make_test_batch
+from icl_lab.families.regression.task import clean_twin, evaluation_context, find_gd, make_model, make_test_batch
 from icl_lab.families.task import shared_of, task_of
 from icl_lab.lab.configs.identity import config_id
-from icl_lab.lab.configs.presets import preset, resolve, set_values
+from icl_lab.lab.configs.presets import command_of, preset, resolve, set_values
 from icl_lab.lab.configs.run import RunConfig, Seeds, with_seeds
 from icl_lab.runners import flags
 from icl_lab.runners.loop import Run, run_one, run_pack
@@ -215,6 +218,24 @@ def test_what_is_left_out_and_a_scale_that_is_far_are_said(file: Path, table: Pa
     assert line.startswith("y has a root mean square of ")
     assert "--standardize" in line
     assert [*notes_of(config_of(far, standardize=True))] == []
+
+
+def test_a_command_trains_the_same_config(file: Path, table: Path) -> None:
+    for config in (config_of(file, standardize=True), config_of(table, "tiny", num_pairs=5)):
+        words = shlex.split(command_of(config))
+        assert asked(*words[words.index(config.name) + 1 :], model=config.name) == config
+
+
+def test_what_would_draw_other_contexts_is_refused(file: Path, tmp_path: Path) -> None:
+    config = config_of(file)
+    for draw in (config.as_evaluated, lambda: scaled_batches(config, [2.0], keep_labels=False)):
+        with pytest.raises(UserError, match="file"):
+            draw()
+    loaded = LoadedRun(tmp_path, config, make_model(config), {}, None)
+    with pytest.raises(UserError, match="position_steps needs the distribution"):
+        position_steps(loaded)
+    kept = scaled_batches(config, [2.0], keep_labels=True)[0]
+    np.testing.assert_array_equal(kept.x, 2 * np.asarray(own_set(config, "test").x))
 
 
 # --- baselines ---
