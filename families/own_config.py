@@ -15,11 +15,20 @@ from icl_lab.lab.configs.family import Flag
 from icl_lab.lab.configs.run import RunConfig, fields_of
 from icl_lab.src.checks import ConfigError, require
 from icl_lab.src.data_config import FileData, LinearData
+from icl_lab.store.outputs import in_path
 
 HELD_OUT = 10  # one context in so many is kept for the evaluation, and one for the test
 PAIRS_A_DIM = 2  # of a sequence whose length nobody says, as of drawn ones
+ROUNDING = 4 * float(np.finfo(np.float32).eps)  # relative: numbers that differ by less are one
+
+
+def file_name(text: str) -> str:
+    """The name of a file to read; `argparse.ArgumentTypeError` for an empty one."""
+    return str(in_path(text))
+
+
 FLAGS = (
-    Flag("data", "data.file", str, "train on contexts of your own: an NPZ or CSV file (docs/library.md)"),
+    Flag("data", "data.file", file_name, "train on contexts of your own: an NPZ or CSV file (docs/library.md)"),
     Flag("standardize", "data.standardize", bool, "bring inputs and labels of --data to the scale of drawn ones"),
 )
 
@@ -100,19 +109,22 @@ def _counts(data: OwnData, usable: np.ndarray, values: Mapping[str, Any]) -> tup
 def _scaling(sets: Sets, scale: tuple[float, float]) -> dict[str, Any]:
     """Means of inputs and labels over the training contexts, and what brings them to this scale.
 
-    An input that is the same everywhere is divided by 1.
+    An input, or a label, that is the same everywhere is divided by 1.
     """
     stored = sets.stored
     x, y = np.asarray(stored["x"], np.float64), np.asarray(stored["y"], np.float64)
     if "x_query" in stored:
         x, y = np.concatenate([x, stored["x_query"]]), np.concatenate([y, stored["y_query"]])
-    x_std, y_std = x.std(axis=0), float(y.std())
-    inputs = np.where(x_std > 0, x_std / scale[0], 1.0)
+
+    def divisors(values: np.ndarray, drawn: float) -> np.ndarray:
+        varies = np.ptp(values, axis=0) > ROUNDING * np.abs(values).max(axis=0)
+        return np.where(varies, values.std(axis=0) / drawn, 1.0)
+
     return {
         "x_mean": tuple(x.mean(axis=0).tolist()),
-        "x_scale": tuple(inputs.tolist()),
+        "x_scale": tuple(divisors(x, scale[0]).tolist()),
         "y_mean": float(y.mean()),
-        "y_scale": y_std / scale[1] if y_std > 0 else 1.0,
+        "y_scale": float(divisors(y, scale[1])),
     }
 
 

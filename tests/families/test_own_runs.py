@@ -35,6 +35,7 @@ from icl_lab.src.prng import key
 from icl_lab.src.registries import ALGORITHM, ALWAYS, CORRUPTED
 from icl_lab.store import layout, params
 from icl_lab.store.metrics import last_metrics, read_summary
+from tests import processes
 
 CONTEXTS, PAIRS, DIM = 60, 7, 3
 SMALL = {"steps": 12, "eval_every": 6, "batch_size": 16}
@@ -236,6 +237,29 @@ def test_what_would_draw_other_contexts_is_refused(file: Path, tmp_path: Path) -
         position_steps(loaded)
     kept = scaled_batches(config, [2.0], keep_labels=True)[0]
     np.testing.assert_array_equal(kept.x, 2 * np.asarray(own_set(config, "test").x))
+
+
+def test_an_input_that_never_changes_is_divided_by_one(tmp_path: Path) -> None:
+    own = contexts()
+    x = own["x"] + [0.1, 7.3, 1e6]
+    x[:, :, 1] = 7.3  # whose mean over 336 pairs is rounded
+    data = config_of(saved(tmp_path / "same.npz", x=x, y=own["y"]), standardize=True).data
+    assert data.x_scale[1] == 1.0
+    assert data.x_scale[0] == pytest.approx(1.0, rel=0.1)  # U(-1/2, 1/2), as drawn ones
+
+
+@pytest.mark.parametrize("model", ["lsa1", "tiny"])
+def test_a_command_is_refused_before_anything_is_written(model: str, file: Path, tmp_path: Path) -> None:
+    own, out = contexts(), tmp_path / "run"
+    own["y"][3, 2] = np.nan
+    bad = saved(tmp_path / "nan.npz", **own)
+    for words, said in (([bad], "nan in y at [3, 2]"), ([""], "path is empty"), ([file, "--num_pairs", 5], "it is ")):
+        done = processes.command("runners.run", model, "--data", *words, "--out", out)
+        assert done.returncode == 2
+        assert done.stderr.startswith("error: ")
+        assert done.stderr.count("\n") == 1
+        assert said in done.stderr
+        assert not out.exists()
 
 
 # --- baselines ---
