@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    import numpy as np
     import pandas as pd
     from numpy.typing import ArrayLike
 
@@ -32,7 +33,10 @@ if TYPE_CHECKING:
 
 RunOrPath: TypeAlias = "Run | str | PathLike[str]"
 
-__all__ = ["batch_from_arrays", "evaluate", "load_run", "presets", "runs", "sample", "sweep", "table", "train"]
+__all__ = [
+    *("baseline", "batch_from_arrays", "evaluate", "load_run", "presets"),
+    *("runs", "sample", "sweep", "table", "train"),
+]
 
 
 # --- runs ---
@@ -183,6 +187,17 @@ def batch_from_arrays(
 
 
 # --- comparing ---
+
+
+def baseline(name: str, run: RunOrPath | None = None) -> Callable[..., np.ndarray]:
+    """A registered baseline as a function (x, y, x_query) -> predictions [B], which takes a `Batch` too.
+
+    What it has to know, such as a step size or the noise, is what the run's config says, or without a run the default
+    of contexts of the arrays' sizes. `ConfigError` where it is not defined (`analysis.named_baseline`).
+    """
+    from icl_lab.analysis import named_baseline
+
+    return named_baseline.baseline(name, None if run is None else load_run(run))
 
 
 def evaluate(

@@ -15,7 +15,6 @@ SECTIONS = (
     "Your own model",
     "Your own baseline",
     "Sweep your own fields",
-    "Extend",
     "Go on from a run",
     "Plot a sweep",
 )
@@ -50,8 +49,8 @@ def in_a_folder_of_a_user(tmp_path: Path) -> tuple[Path, dict[str, str]]:
 def test_the_page_has_these_sections_and_short_recipes(tmp_path: Path) -> None:
     titles = [line.removeprefix("## ") for line in PAGE.read_text().splitlines() if line.startswith("## ")]
     assert titles == [*SECTIONS]
+    assert all(recipes(title, tmp_path) for title in SECTIONS)
     found = [block for title in SECTIONS for block in recipes(title, tmp_path)]
-    assert found
     for language, _, text in found:
         assert language in LANGUAGES
         assert len(text.splitlines()) <= MOST_LINES or language == "text", text
