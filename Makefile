@@ -100,7 +100,7 @@ test-robust: $(STAMP) ## the tests of locks, kills, executors, installation, fil
 
 test-all: lint ## all tests, with programs that are optimised as a user's are; installs what clusters need
 	$(PY) -m pip install --quiet --disable-pip-version-check -r requirements-ray.txt -r requirements-slurm.txt \
-	-r requirements-tensorboard.txt -r requirements-wandb.txt
+	-r requirements-tensorboard.txt -r requirements-wandb.txt -r requirements-notebook.txt
 	XLA_FLAGS= $(PY) -m pytest $(IN_TWO) $(ARGS)
 
 IN_TWO = --durations=30 --durations-min=5 -n 2 --dist loadfile
