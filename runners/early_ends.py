@@ -1,13 +1,18 @@
-"""Runs of a pack that end before its last step: each has the parameters that it ended with, and the others train on."""
+"""What follows from the records of a pack's runs: which of them ends before the last step, and which was the best.
+
+A run that has ended has the parameters that it ended with; the others train on.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from icl_lab.lab.configs.stopping import Stopping
 from icl_lab.runners.static_shape import Run
-from icl_lab.store import rundir
+from icl_lab.store import best_params, rundir
+from icl_lab.store.best_params import Best
 from icl_lab.store.metrics import metrics
 
 if TYPE_CHECKING:
@@ -15,10 +20,14 @@ if TYPE_CHECKING:
 
 
 class EarlyEnds:
-    """What the rules of a pack's runs say at their records. `params` are those of the runs that have ended."""
+    """What the rules of a pack's runs say at their records.
+
+    `params` are those of the runs that have ended, `best` the records that are the best so far and not written yet.
+    """
 
     def __init__(self, pack: Pack):
-        self.pack, self.params = pack, dict[int, Any]()
+        self.pack, self.params, self.best = pack, dict[int, Any](), dict[int, Best]()
+        self.least = dict.fromkeys(range(len(pack.runs)), math.inf)
         self.rules = [Stopping(run.config.stop_when, run.config.patience) for run in pack.runs]
 
     def trains(self, index: int) -> bool:
@@ -32,18 +41,35 @@ class EarlyEnds:
 
     def see(self, index: int, record: Mapping[str, Any]) -> None:
         """Ends a run at its record if its rule says so: keeps its parameters, and saves its state."""
+        if self._is_best(index, record):
+            self.best[index] = Best(record["step"], record["eval_loss"], self.pack.params(index))
         if self.rules[index].reason(record):
             self.params[index] = self.pack.params(index)
             self.save(index)
 
     def see_again(self, index: int, run: Run) -> None:
         """Brings a rule to where it was at the last record of a run that is resumed."""
-        if (run.config.stop_when or run.config.patience) and any(map(self.rules[index].reason, metrics(run.directory))):
-            self.params[index] = self.pack.params(index)
+        config = run.config
+        if not (config.stop_when or config.patience or config.keep_best):
+            return
+        for record in metrics(run.directory):
+            self._is_best(index, record)
+            if self.rules[index].reason(record):
+                self.params[index] = self.pack.params(index)
+
+    def _is_best(self, index: int, record: Mapping[str, Any]) -> bool:
+        """Whether a run keeps the best parameters, and these are of a record with less loss than all before."""
+        loss = record["eval_loss"]
+        if not self.pack.runs[index].config.keep_best or loss is None or not loss < self.least[index]:
+            return False
+        self.least[index] = loss
+        return True
 
     def save(self, index: int) -> None:
         """Saves a run's state, from which it is resumed, or ends again."""
         pack = self.pack
+        if index in self.best:
+            best_params.write(pack.runs[index].directory, self.best.pop(index))
         pack.save(index)
         facts = {"run_seconds": pack.run_seconds, "chunk_steps": pack.chunk_steps}
         rundir.update_meta(pack.runs[index].directory, **facts)

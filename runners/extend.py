@@ -23,7 +23,7 @@ from icl_lab.runners.llc import Llc
 from icl_lab.runners.pack import batched_hyperparameters, programs
 from icl_lab.runners.static_shape import Run, static_shape, training_part, with_values
 from icl_lab.src.words import printable
-from icl_lab.store import checkpoint, layout, provenance, rundir, snapshots
+from icl_lab.store import best_params, checkpoint, layout, provenance, rundir, snapshots
 from icl_lab.store.atomic import json_text, write_blocks
 from icl_lab.store.metrics import metrics
 from icl_lab.store.readers import StoreError
@@ -90,6 +90,8 @@ def _why_not(source: Path, run: Run, conditions: Mapping[str, Any], asked: Llc |
     records = _records_until(run.config, step)
     if shorter.record_steps[: len(records)] != records:
         return "its records are of other steps"
+    if run.config.keep_best and best_params.read(source).step not in records:
+        return "its best parameters are of a step without a record"
     if provenance.is_bitwise(meta) is not True:
         return "it was itself resumed elsewhere"
     if changed := provenance.changes(source, step, conditions):
@@ -125,6 +127,8 @@ def _go_on(source: Path, run: Run) -> str:
     wanted = _records_until(run.config, step)
     if run.config.snapshots:
         _copy_snapshots(source, run, wanted)
+    if run.config.keep_best:
+        best_params.copy(source, run.directory)
     write_blocks(run.directory / layout.METRICS, _copied_records(source, wanted))
     carried = {name: meta[name] for name in CARRIED if name in meta}
     changed = provenance.changed_files(meta)

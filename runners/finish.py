@@ -23,7 +23,7 @@ from icl_lab.plots.run_figures import draw_run
 from icl_lab.runners.analyses import ANALYSES, write_batch
 from icl_lab.runners.llc import Llc
 from icl_lab.src.model import Model
-from icl_lab.store import checkpoint, layout, rundir, snapshots
+from icl_lab.store import best_params, checkpoint, layout, rundir, snapshots
 from icl_lab.store.atomic import write_json, write_npz
 from icl_lab.store.metrics import last_metrics, last_step, metrics
 from icl_lab.store.params import write_params
@@ -106,6 +106,8 @@ def _end(run: Path, config: RunConfig, sections: Mapping[str, Any], outputs: Out
         snapshots.export(run)
         yield
     facts = {"name": config.name, "num_steps": last_step(run, config), **_early_end(run, config)}
+    if config.keep_best:
+        facts["best"] = best_params.facts(run)
     numbers = {**last_metrics(run, 1)[0], **facts, **sections}
     convention = {"loss_convention": outputs_of(family_of(config)).loss_convention}
     write_json(run / layout.SUMMARY, {**with_verdict(config, numbers), **convention})

@@ -31,7 +31,7 @@ from icl_lab.store.weights import Given, Weights, weights_of
 # flags of every family whose config has the field; the default is the preset's value
 COMMON_FLAGS = (
     *map(partial(flag_of, RunConfig()), ("training.steps", "eval_every", "training.batch_size", "training.lr")),
-    *map(partial(flag_of, RunConfig()), ("training.train_only", "stop_when", "patience")),
+    *map(partial(flag_of, RunConfig()), ("training.train_only", "stop_when", "patience", "keep_best", "log_norms")),
     flag_of(StackConfig(), "model.num_layers", text="attention layers"),
     flag_of(StackConfig(), "model.num_heads"),
 )
@@ -138,7 +138,8 @@ def source(text: str) -> str:
 def _add(built: cli.Parser, flag: Flag, value: str = "") -> None:
     """Adds a flag; one with choices also accepts "auto" if that is its default."""
     if flag.read is bool:
-        built.add_argument(f"--{flag.name}", action="store_true", help=flag.text)
+        default = None if flag.key else False  # a preset's value stays where the flag is not given
+        built.add_argument(f"--{flag.name}", action="store_true", default=default, help=flag.text)
         return
     names = None if flag.choices is None else [*[AUTO] * (flag.default == AUTO), *flag.choices]
     built.add_argument(

@@ -29,6 +29,7 @@ from icl_lab.store import checkpoint
 from icl_lab.store.weights import read_given
 
 CHUNK_SECONDS = 1.0  # target; a chunk must stay below 2 s, so that signals are handled in time
+NORMS = ("train_grad_norm", "param_norm", "lr")  # in a record
 GROWTH = 20  # a chunk has at most this many times the steps of the one before; the first has one step
 
 
@@ -147,7 +148,15 @@ class Pack:
         drawn = {curve.field for panel in outputs_of(family).panels_of(config) for curve in panel.curves}
         missing = sorted({"eval_loss", *drawn} - {*values})
         require(not missing, f"the family {family.name} draws {', '.join(missing)}, which it does not record")
-        return {"step": self.step, **values}
+        return {"step": self.step, **values, **self._norms(index)}
+
+    def _norms(self, index: int) -> dict[str, float]:
+        """The norms and the rate of a run's next step, if its records have them."""
+        if not self.runs[index].config.log_norms:
+            return {}
+        step, place = np.int32(self.step), self.places[index]
+        norms = self.trainer.norms(self.state, self.hyperparameters, self._placed_shared, step)
+        return {name: float(np.asarray(values)[place]) for name, values in zip(NORMS, norms, strict=True)}
 
     def params(self, index: int) -> Any:
         """A run's parameters as NumPy arrays."""

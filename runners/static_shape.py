@@ -11,7 +11,10 @@ from icl_lab.lab.configs.registry import family_of
 from icl_lab.lab.configs.run import RunConfig
 
 # no effect on any step of a training
-IGNORED = {"preset": "", "eval_tasks": 2, "test_tasks": 2, "snapshots": False, "stop_when": "", "patience": 0}
+IGNORED = {
+    **{"preset": "", "eval_tasks": 2, "test_tasks": 2, "snapshots": False, "keep_best": False, "log_norms": False},
+    **{"stop_when": "", "patience": 0},
+}
 BATCHED = {"data_seed": 0, "init_seed": 0, "training.lr": 1.0}  # may differ within a pack of any family
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ def summary_text(run: Path) -> str:
         lines = [
             "",
             _title(config, steps := values.get("num_steps", config.training.steps)),
-            *_early_end(values, config),
+            *_ends(values, config),
             *outputs_of(family_of(config)).summary(values, run, config),
             *filter(None, [in_words(config, values)]),
         ]
@@ -40,7 +40,10 @@ def _title(config: RunConfig, steps: int) -> str:
     return f"{config.name}, seed {config.data_seed}: {steps} steps of {config.training.batch_size} tasks"
 
 
-def _early_end(values: Mapping[str, Any], config: RunConfig) -> list[str]:
-    if "stopped_early" not in values:
-        return []
-    return [f"stopped early, of {config.training.steps} steps: {values['stopped_early']['reason']}"]
+def _ends(values: Mapping[str, Any], config: RunConfig) -> Iterator[str]:
+    """Why a run ended early, and whose the numbers are where it has two sets of parameters."""
+    if "stopped_early" in values:
+        yield f"stopped early, of {config.training.steps} steps: {values['stopped_early']['reason']}"
+    if best := values.get("best"):
+        there = f"is at step {best['step']}: {layout.BEST_PARAMS} (--init_from RUN@best)"
+        yield f"all numbers are of the last parameters; the least eval_loss, {best['eval_loss']:.4g}, {there}"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import optax
 from jax import Array
@@ -89,6 +90,15 @@ def _labels(pattern: str, params: Params) -> Any:
         module: {name: TRAINED if is_trained(pattern, f"{module}/{name}") else FROZEN for name in leaves}
         for module, leaves in params.items()
     }
+
+
+def trained_part(config: TrainConfig, tree: Params) -> Params:
+    """A tree like the parameters with 0 for those that are not trained."""
+    if not config.train_only:
+        return tree
+    labels = _labels(config.train_only, tree)
+    zeroed: Params = jax.tree.map(lambda label, leaf: leaf if label == TRAINED else jnp.zeros_like(leaf), labels, tree)
+    return zeroed
 
 
 def is_trained(pattern: str, name: str) -> bool:

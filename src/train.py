@@ -21,7 +21,7 @@ from jax import Array, lax
 
 from icl_lab.src.config import TrainConfig
 from icl_lab.src.model import Batch, Model, Params
-from icl_lab.src.optimizer import make_optimizer, scheduled
+from icl_lab.src.optimizer import make_optimizer, scheduled, trained_part
 from icl_lab.src.sharding import Devices
 
 NEVER = 2**31 - 1  # the `diverged_at` of a run that did not diverge
@@ -64,17 +64,27 @@ class ChunkInfo(NamedTuple):
     diverged_at: Array
 
 
+class Norms(NamedTuple):
+    """Of a step: the norm of the gradient before it is clipped, of trained parameters; of all parameters; the rate."""
+
+    gradient: Array
+    params: Array
+    lr: Array
+
+
 class Trainer(NamedTuple):
     """The training programs of one static shape; every array of a pack has a leading axis of runs, but the shared.
 
     init(pack, shared) -> state; chunk(state, pack, shared, start, stop) -> (state, info), which runs steps
     start..stop-1 and donates the input state's buffers. placed(tree, width) places arrays of a pack of this width, or
-    with width 0 the shared ones, on the devices as the chunk expects them.
+    with width 0 the shared ones, on the devices as the chunk expects them. norms(state, pack, shared, step) -> those of
+    the step that comes next, which changes nothing.
     """
 
     init: Callable[[Hyperparameters, Shared], TrainState]
     chunk: jax.stages.Wrapped
     placed: Callable[[Any, int], Any]
+    norms: Callable[[TrainState, Hyperparameters, Shared, Any], Norms]
 
 
 def make_trainer(
@@ -95,17 +105,23 @@ def make_trainer(
         params = model.init(run.init_key)
         return TrainState(params, make_optimizer(config, model.decayed).init(params))
 
-    def step(
+    def loss_and_gradient_at(
         sharded: Callable[[Batch], Batch], state: TrainState, run: Hyperparameters, shared: Shared, index: Array
-    ) -> tuple[TrainState, Array]:
+    ) -> tuple[Array, Params]:
         model, drawn = model_of(shared), drawn_at(config, index)
-        optimizer = make_optimizer(config, model.decayed)
 
         def loss_and_gradient(key: Array) -> tuple[Array, Params]:
             batch = sharded(batch_fn(key, drawn, run.batched, shared))
             return jax.value_and_grad(model.loss)(state.params, batch)
 
         loss, gradient = mean_over_parts(loss_and_gradient, run.data_key, config.micro_batches)
+        return loss, gradient
+
+    def step(
+        sharded: Callable[[Batch], Batch], state: TrainState, run: Hyperparameters, shared: Shared, index: Array
+    ) -> tuple[TrainState, Array]:
+        optimizer = make_optimizer(config, model_of(shared).decayed)
+        loss, gradient = loss_and_gradient_at(sharded, state, run, shared, index)
         return updated(optimizer, state, gradient, scheduled(run.lr, config, index)), loss
 
     def chunk(
@@ -126,7 +142,16 @@ def make_trainer(
         bad = jnp.where(_all_finite(state), NEVER, stop)
         return state, info._replace(diverged_at=jnp.minimum(info.diverged_at, bad))
 
-    return Trainer(jax.jit(jax.vmap(init, in_axes=(0, None))), jax.jit(chunk, donate_argnums=0), mesh.placed)
+    def norms(state: TrainState, pack: Hyperparameters, shared: Shared, index: Array) -> Norms:
+        def of_run(state: TrainState, run: Hyperparameters) -> Norms:
+            _, gradient = loss_and_gradient_at(mesh.shard_tasks(*pack.lr.shape), state, run, shared, index)
+            gradient_norm = optax.tree.norm(trained_part(config, gradient))
+            return Norms(gradient_norm, optax.tree.norm(state.params), scheduled(run.lr, config, index))
+
+        return jax.vmap(of_run)(state, pack)
+
+    init_all = jax.jit(jax.vmap(init, in_axes=(0, None)))
+    return Trainer(init_all, jax.jit(chunk, donate_argnums=0), mesh.placed, jax.jit(norms))
 
 
 def mean_over_parts(of_part: Callable[[Array], Any], key: Array, parts: int) -> Any:

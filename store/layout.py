@@ -13,6 +13,7 @@ SUMMARY = "metrics_summary.json"
 PARAMS = "params.safetensors"
 PARAMS_PICKLE = "params.pkl"
 INITIAL_PARAMS = "initial_params.safetensors"
+BEST_PARAMS = "best_params.safetensors"
 ORDERING_INDEX = "ordering_idx.npy"
 NOISE_MASK = "noise_mask.npy"
 SNAPSHOTS = "snapshots.safetensors"
@@ -77,7 +78,7 @@ FIXED_NAMES = {value for name, value in vars().items() if name.isupper() and isi
 
 # Files at the top of a run directory, and its folders. Nothing here is written through links.
 TOP_FILES = (
-    *(MANIFEST, CONFIG, META, METRICS, SUMMARY, PARAMS, PARAMS_PICKLE, INITIAL_PARAMS, SNAPSHOTS),
+    *(MANIFEST, CONFIG, META, METRICS, SUMMARY, PARAMS, PARAMS_PICKLE, INITIAL_PARAMS, BEST_PARAMS, SNAPSHOTS),
     *(ORDERING_INDEX, NOISE_MASK),
 )
 RUN_FOLDERS = (CHECKPOINTS, ATTENTION, FIGURES, ANALYSIS, DEVELOPMENT, LLC_TRACES)

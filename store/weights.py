@@ -12,12 +12,13 @@ import numpy as np
 from icl_lab.lab.configs.identity import DIGITS, array_hash
 from icl_lab.lab.flag_types import whole
 from icl_lab.src.checks import ConfigError, require
-from icl_lab.store import layout, rundir, snapshots
+from icl_lab.store import best_params, layout, rundir, snapshots
 from icl_lab.store.atomic import write_safetensors
 from icl_lab.store.params import Params, flattened, nested
 from icl_lab.store.readers import LARGEST_NUMBER, StoreError, read_safetensors
 
 MOST_NAMED = 8  # arrays, or steps, in a message
+BEST = "best"  # in the place of a step: the record with the least eval_loss
 Given = str | Path | Mapping[str, Any]
 
 
@@ -87,14 +88,17 @@ def _checked(name: str, key: str, value: Any) -> np.ndarray:
 
 
 def _of_run(run: Path, step: str) -> Weights:
-    """The parameters that a finished run ended with, or had at a step."""
+    """The parameters that a finished run ended with, had at a step, or at its best record."""
     config = rundir.read_config(run)
     if (status := rundir.read_status(run)) != "done":
         raise StoreError(f"{run} is {status}; --init_from takes the parameters of a run that is done")
     flat, metadata = read_safetensors(run / layout.PARAMS)
     last = int(metadata.get("step", config.training.steps))
-    at = _step(step) if step else last
-    params = nested(flat) if at == last else _snapshot(run, at)
+    if step == BEST:
+        at, _, params = best_params.read(run)
+    else:
+        at = _step(step) if step else last
+        params = nested(flat) if at == last else _snapshot(run, at)
     identity = rundir.stored_id(run)
     origin = {"run": str(run), "step": at, "config_id": identity, "model": config.name}
     return Weights(params, f"{identity}@{at}:{params_hash(params)}", origin)
@@ -104,7 +108,7 @@ def _step(text: str) -> int:
     try:
         return whole(text)
     except ValueError:
-        raise ConfigError(f"--init_from is RUN@STEP; {text!r} is no step") from None
+        raise ConfigError(f"--init_from is RUN@STEP or RUN@{BEST}; {text!r} is no step") from None
 
 
 def _snapshot(run: Path, at: int) -> Params:

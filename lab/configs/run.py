@@ -54,6 +54,8 @@ class RunConfig:
     eval_tasks: int = field(2048, "tasks of the evaluation set, measured at every record", least=2)
     test_tasks: int = field(10_000, "tasks of the test set, measured at the end", least=2)
     snapshots: bool = field(False, "keep the parameters at every record")
+    keep_best: bool = field(False, "keep the parameters of the record with the least eval_loss beside the last")
+    log_norms: bool = field(False, "record the gradient's norm before clipping, the parameters' norm and the rate")
     log_records: int = field(0, "further records, at logarithmically spaced steps", least=0)
     stop_when: str = field("", "end at a record where this holds, such as 'eval_loss < 0.1'")
     patience: int = field(0, "end after so many records in a row without a better eval_loss; 0: never", least=0)

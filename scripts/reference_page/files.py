@@ -23,13 +23,16 @@ EVERY, REGRESSION = "every run", "regression"
 META = """`status` (running, done, stopped, diverged, failed); schema and results version; command; git hash and dirty
 flag; `versions`, `variables` (of the environment, which may change bits; empty: unset), device, threads, precision,
 pack width; seeds; `start`, `end`, `compile_seconds`, `run_seconds` (training alone), `chunk_steps`;
-`sources`, `sources_changed`; `bitwise`, `resumed_elsewhere`; `error` of a failed run"""
+`sources`, `sources_changed`; `keeps_state`, `extends`, `init_from` (docs/contract.md); `bitwise`, `resumed_elsewhere`;
+`error` of a failed run"""
 METRICS = """one object a line, at step 0, every `eval_every` steps, logarithmically spaced ones and the last: `step,
 train_loss, eval_loss`, and further ones of the evaluation batch: of regression `eval_gd_loss, eval_preds_diff,
 eval_model_diff, eval_model_cos`; of layerwise `eval_gd_loss`; of sine `eval_initial_loss`, the loss before the context;
-of diversity the losses and distances `eval_id_...` and `eval_ood_...`. Earlier names are read"""
-SUMMARY = """the last record, `num_steps`, of a run that ended early `stopped_early` (`step`, `reason`), `headline`
-(losses on the test set with standard errors), `trained`, `loss_convention`; of regression `contexts`, `alignment`,
+of diversity the losses and distances `eval_id_...` and `eval_ood_...`; with `--log_norms` `train_grad_norm,
+param_norm, lr`. Earlier names are read"""
+SUMMARY = """the last record, `num_steps`, of a run that ended early `stopped_early` (`step`, `reason`), with
+`--keep_best` `best` (`step`, `eval_loss`), `headline` (losses on the test set with standard errors), `trained`,
+`loss_convention`; of regression `contexts`, `alignment`,
 `one_step`, `ood`, `copying`; of sine `functions`; of layerwise `layerwise`"""
 BATCH = """the evaluation batch: `x, y, x_query, y_query, w`; of layerwise and diversity several queries a context
 (`x_query` [B,Q,D], `y_query` [B,Q])"""
@@ -131,6 +134,7 @@ FILES = (
     File(layout.METRICS, EVERY, METRICS),
     File(layout.SUMMARY, EVERY, SUMMARY),
     File(layout.PARAMS, EVERY, "the parameters, `module/name`"),
+    File(layout.BEST_PARAMS, "`--keep_best`", "the parameters at the record with the least `eval_loss`"),
     File(layout.INITIAL_PARAMS, "`--init_from`", "the parameters that the training started from"),
     File(layout.PARAMS_PICKLE, EVERY, "the same as nested dictionaries of NumPy arrays, for other programs"),
     File(

@@ -307,3 +307,22 @@ def test_several_devices_give_what_one_gives(root: Path, tmp_path: Path):
             found[count] = [arrays[name] for name in arrays]
     for one, four in zip(found[1], found[4], strict=True):
         np.testing.assert_allclose(four, one, atol=1e-5)
+
+
+@pytest.mark.parametrize("train_only", ["", "value|key"])
+def test_norms_are_of_the_gradient_of_the_next_batch_before_clipping(train_only):
+    """Against the gradient of the loss, summed in NumPy; what is not trained has no part in the first of them."""
+    config = replace(CONFIG.training, train_only=train_only, warmup_steps=8, grad_clip=1e-3)
+    program, runs = trainer(config), [run(0), run(1, lr=1e-2)]
+    pack = stacked(runs)
+    state = program.init(pack, NOTHING)
+    gradient_norms, param_norms, rates = program.norms(state, pack, NOTHING, jnp.int32(3))
+    for index, each in enumerate(runs):
+        params = run_of(state.params, index)
+        gradient = jax.grad(MODEL.loss)(params, batch_fn(each.data_key, jnp.int32(3), each.batched))
+        trained_too = [leaf for leaves in gradient.values() for name, leaf in leaves.items() if name in train_only]
+        counted = trained_too if train_only else jax.tree.leaves(gradient)
+        for found, leaves in ((gradient_norms, counted), (param_norms, jax.tree.leaves(params))):
+            expected = np.sqrt(sum((np.asarray(leaf, float) ** 2).sum() for leaf in leaves))
+            np.testing.assert_allclose(found[index], expected, rtol=1e-5)  # float32
+        np.testing.assert_allclose(rates[index], each.lr * 4 / 8, rtol=1e-6)
