@@ -27,11 +27,11 @@ def swept(workshop: Workshop, at: Paths, model: str, *words: object) -> list[dic
 
 @pytest.mark.slow
 def test_a_run_of_sines_is_the_run_of_its_runner(workshop: Workshop, tmp_path: Path) -> None:
-    """One point without axes; to the byte what runners.run leaves, less its figures."""
+    """One point without axes; to the byte what runners.run leaves, less its figures and the state at its end."""
     at = sweep_paths(tmp_path)
     (row,) = swept(workshop, at, "sine", *SINES)
     alone = [word.replace("--config.batch_size=", "--batch_size=") for word in SINES]
-    done = workshop.run("runners.run", "sine", *alone, "--out", tmp_path / "alone", **QUICK)
+    done = workshop.run("runners.run", "sine", *alone, "--keep_state=false", "--out", tmp_path / "alone", **QUICK)
     assert done.returncode == 0, done.stderr
     assert results(at.runs / row["exp"]) == results(tmp_path / "alone")
     assert (row["model"], row["seed"], row["status"], row["steps"]) == ("sine", "0", "done", "20")
