@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import json
+import math
 import os
 import re
 import shlex
@@ -491,15 +492,26 @@ def test_the_readme_runs_top_to_bottom_and_leaves_nothing_untracked(root: Path, 
     assert (copy / "figs/compare_gd_vs_transformer.png").exists()
 
 
+TABLE_LINE = re.compile(r"^(model|gd|ridge|mean label) +(\S+ +\S+ +\S+)$", re.MULTILINE)
+
+
 def test_the_python_example_of_the_readme_works(root: Path, tmp_path: Path) -> None:
-    """Ten lines, which train nothing: the losses are those of the run that is committed."""
+    """Ten lines: contexts that no run has seen have the losses of the committed run's test set; a run is trained."""
     copy = copy_of(root, tmp_path / "copy")
     code = next(text for language, _, text in blocks(root / "README.md") if language == "python")
     assert len([line for line in code.splitlines() if line]) == 10
     (copy / "example.py").write_text(code)
-    done = run([sys.executable, "example.py"], copy)
+    done = run([sys.executable, "example.py"], copy, tmp_path / "compiled")
     assert done.returncode == 0, done.stderr
-    losses, cosine = (re.findall(r"\d*\.\d+", line) for line in done.stdout.splitlines())
-    stored = json.loads((root / "demos_ref/lsa1" / layout.ALIGNMENT).read_text())
-    expected = [stored["tf_loss"], stored["gd_loss"], stored["model_cos"]]
-    np.testing.assert_allclose([float(value) for value in (*losses, *cosine)], expected, rtol=1e-5)
+    table = {name: [float(each) for each in rest.split()] for name, rest in TABLE_LINE.findall(done.stdout)}
+    stored = headline_of(root / "demos_ref/lsa1")
+    for name, key in (("model", "tf_loss"), ("gd", "gd_loss")):
+        loss, error, _ = table[name]
+        assert abs(loss - stored[key]) < 4 * math.hypot(error, stored[f"{key}_se"])  # of independent tasks
+    assert table["gd"][2] == pytest.approx(table["model"][0] / table["gd"][0], rel=1e-4)
+    assert table["mean label"][0] > 2 * table["gd"][0] > table["ridge"][0]
+    predicted, descended = (np.array(part.split(), float) for part in re.findall(r"\[([^]]+)\]", done.stdout))
+    np.testing.assert_allclose(predicted, descended, atol=0.1)  # five mean |prediction differences|
+    ratio, count = done.stdout.splitlines()[-1].split()
+    assert abs(float(ratio) - 1) < 0.02
+    assert count == "1"

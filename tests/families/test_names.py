@@ -63,6 +63,8 @@ OTHERWISE = {
     ("store/provenance.py", "baselines"): "a folder",
     ("store/readers.py", "kind"): "of a NumPy type",
     ("store/atomic.py", "kind"): "of a NumPy type",
+    ("store/weights.py", "kind"): "of a NumPy type",
+    ("runners/from_python.py", "train"): "a function",
 }
 
 
