@@ -114,6 +114,9 @@ class FileData(LinearData):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        for name, values in (("x_mean", self.x_mean), ("x_scale", self.x_scale), ("y_mean", (self.y_mean,))):
+            for value in values:
+                finite(name, value)
         require(bool(self.file) or not self.standardize, "standardize is of contexts from a file; give --data FILE")
         scales = len(self.x_mean) == len(self.x_scale) == self.dim
         require(scales or not self.standardize, f"x_mean and x_scale have no value for each of {self.dim} dimensions")

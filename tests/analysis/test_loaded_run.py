@@ -138,7 +138,7 @@ def test_a_compared_run_keeps_its_gradient_descent(workshop: Workshop) -> None:
         assert isinstance(checkpoint, ComparedRun)
         assert (checkpoint.gd, step in RECORDED) == (compared.gd, True)
     assert not isinstance(load_run(run), ComparedRun)
-    assert load_compared(run, eta=0.25).gd == (2, 0.25, "given")
+    assert load_compared(run, eta=0.25).gd == (2, 0.25, "given", None)
 
 
 def test_gradient_descent_is_compared_with_regression_alone(sine_run: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.lab import environment
+from icl_lab.lab.commands import COMMAND
 from icl_lab.runners.locks import locked_runs
 from icl_lab.store import layout, rundir
 from icl_lab.store.atomic import write_json
@@ -41,7 +42,7 @@ def is_refused(done: Done) -> str:
 def commands() -> list[str]:
     """Every module of the repository that runs as `python -m`."""
     code = [path for path in ROOT.rglob("*.py") if not {".venv", "tests", "runs"} & set(path.relative_to(ROOT).parts)]
-    runs = [path for path in code if '__name__ == "__main__"' in path.read_text() or path.parent.name == "demos_ref"]
+    runs = [path for path in code if COMMAND in path.read_text().splitlines() or path.parent.name == "demos_ref"]
     named = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in runs]
     return sorted(name for name in named if not name.endswith("__init__"))
 
@@ -61,7 +62,7 @@ def test_without_packages_every_command_is_one_sentence(command: str) -> None:
 )  # one of every command's, and of the first imports of all
 @pytest.mark.parametrize("command", thinned(commands(), 6))
 def test_an_interrupt_while_packages_are_imported_ends_every_command_as_elsewhere(command: str, module: str) -> None:
-    if (command, module) == ("benchmarks.processes", "argparse"):
+    if command in ("benchmarks.processes", "icl_lab.__main__") and module == "argparse":
         pytest.skip("it has no flags, and so imports no argparse")
     done = python("-m", command, INTERRUPT=f"import:{module}:SIGINT", PYTHONPATH=INTERRUPTED)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

@@ -39,6 +39,7 @@ FILES = {
     *("analysis/analysis_batch.npz", "analysis/predictions.npz"),
     *("analysis/sine_functions.csv", "analysis/sine_functions.json"),
     *("figs/loss.png", "figs/sine_functions.png"),
+    "checkpoints/step_00000100.safetensors",
 }
 
 

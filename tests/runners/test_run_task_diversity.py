@@ -48,6 +48,7 @@ FILES = {
     "manifest.jsonl",
     *("snapshots.safetensors", "analysis/analysis_batch.npz", "analysis/latent_batch.npz", "analysis/predictions.npz"),
     "figs/loss.png",
+    "checkpoints/step_00000040.safetensors",
 }
 
 

@@ -86,6 +86,13 @@ def test_to_dict_keeps_the_values():
         "task_covariance": "isotropic",
         "task_mean": 0.0,
         "teacher": "linear",
+        "file": "",
+        "split_seed": 0,
+        "standardize": False,
+        "x_mean": [],
+        "x_scale": [],
+        "y_mean": 0.0,
+        "y_scale": 1.0,
     }
 
 
@@ -108,6 +115,20 @@ def test_a_whole_number_serves_as_a_float():
 
 
 BAD_VALUES = (
+    (RunConfig, "stop_when", "test_loss < 1", "not by its test set"),
+    (RunConfig, "patience", -1, "at least 0"),
+    (TrainConfig, "train_only", "(", "no regular expression"),
+    *(
+        (kind, name, value, words)
+        for kind in (DataConfig, PoolData)
+        for name, value, words in (
+            ("split_seed", -1, "at least 0"),
+            ("x_mean", (1.0,), "no meaning for a file that is not standardised"),
+            ("x_scale", (1.0,), "no meaning for a file that is not standardised"),
+            ("y_mean", 0.5, "no meaning for a file that is not standardised"),
+            ("y_scale", 0.0, "above 0"),
+        )
+    ),
     (LinearData, "dim", 0, "at least 1"),
     (LinearData, "num_pairs", 0, "at least 1"),
     (LinearData, "input_distribution", "cauchy", "uniform, gaussian"),
@@ -229,7 +250,7 @@ def test_merged_matrices_have_neither_biases_nor_a_size_of_keys(other, words):
 
 def test_every_checked_field_is_tried_above():
     """A field is tried with a bad value, where it is declared, unless every value of its type is legal."""
-    free = {"preset", "plugins", "shared", "requires"}  # a word in passing, and what is found from the others
+    free = {"preset", "plugins", "shared", "requires", "init_from", "file"}  # a word in passing, and what is found
     tried = {(kind, name) for kind, name, _, _ in BAD_VALUES}
     checked = {
         (kind, field.name)

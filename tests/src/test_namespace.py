@@ -16,7 +16,9 @@ def python(*words: str, root: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_every_room_is_a_relative_link_to_a_folder_of_the_root(root: Path) -> None:
-    links = [path for path in (root / "icl_lab").iterdir() if path.name not in ("__init__.py", "__pycache__")]
+    links = [
+        path for path in (root / "icl_lab").iterdir() if path.name not in ("__init__.py", "__main__.py", "__pycache__")
+    ]
     assert {path.name: str(path.readlink()) for path in links} == {path.name: f"../{path.name}" for path in links}
     code = {path.parent.name for path in root.glob("*/__init__.py")} - {"icl_lab", "tests"}
     assert {path.name for path in links} == code | {path.name for path in root.glob("*.py")}

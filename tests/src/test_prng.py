@@ -198,6 +198,7 @@ def test_purposes_are_pinned():
         "POSITION_STEPS": 12,
         "LLC_TASKS": 13,
         "LLC_CHAIN": 14,
+        "SAMPLE": 15,
         "TASK": 16,
         "INPUT": 17,
         "QUERY": 18,

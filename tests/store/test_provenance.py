@@ -48,6 +48,15 @@ CHOICES = {
     "baselines": (),  # a list of names: tested where they are
     "plugins": (),  # they follow from the others
     "num_tasks": ("inf", 4),
+    "stop_when": ("", "eval_loss < 0.1"),
+    "init_from": ("", "a86cf033656ae0be@200:c55a1f6522bb74ea"),
+    "train_only": ("", "layer"),
+    "file": (),  # its content is in `shared`
+    "standardize": (),  # legal only with a file, as the scales are
+    "x_mean": (),
+    "x_scale": (),
+    "y_mean": (),
+    "y_scale": (),
     "shared": (),  # so do these
     "alphabet": ("abc", ""),
     "negatives": of_languages.NEGATIVES,

@@ -51,6 +51,7 @@ NO_RESULTS = {
         for name in (
             "command_end",
             "flag_types",
+            "guest",
             "loaded_plugins",
             "plugin_digest",
             "plugin_files",

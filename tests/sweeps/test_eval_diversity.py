@@ -158,7 +158,7 @@ def test_runs_have_names_that_tell_them_apart() -> None:
         ("--num_tasks 4,0", "argument --num_tasks: '0' is not a whole number from 1 to 2^31 - 1, nor inf, nor auto"),
         ("--schedule foo", "schedule is 'foo'; it must be one of constant, cosine, linear_up_down"),
         ("--models huge", "unknown model 'huge'"),
-        ("--models lsa1", "num_tasks is not an axis of lsa1; its axes are ordering,"),
+        ("--models lsa1", "unknown config key 'num_tasks' of the family regression"),
         ("--num_heads 3", "d_model is 32; it does not divide among 3 heads"),
         ("--ordering random", "unknown argument --ordering"),
     ],

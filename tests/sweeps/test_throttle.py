@@ -9,7 +9,7 @@ import pytest
 
 from icl_lab.lab.executors.signals import Signals
 from icl_lab.lab.executors.throttle import Throttle
-from icl_lab.sweeps import command
+from icl_lab.sweeps import work
 from icl_lab.sweeps.execution import Execution
 from icl_lab.sweeps.plan import runs_of
 from icl_lab.sweeps.training import PackResult
@@ -28,9 +28,9 @@ def test_a_table_that_takes_long_is_written_rarely(tmp_path: Path, monkeypatch: 
         written.append(now[0])
         now[0] += 2
 
-    monkeypatch.setattr(command, "Throttle", partial(Throttle, clock=lambda: now[0]))
-    monkeypatch.setattr(command, "_results", results)
-    monkeypatch.setattr(command, "_write", write)
+    monkeypatch.setattr(work, "Throttle", partial(Throttle, clock=lambda: now[0]))
+    monkeypatch.setattr(work, "_results", results)
+    monkeypatch.setattr(work, "_write", write)
     how = Execution(tmp_path, tmp_path / "table.csv", "serial", 1, (1, 1), False, False, quiet=True)
-    assert command._train(rows, runs_of(rows), how, Signals()) == ([], {})
+    assert work._train(rows, runs_of(rows), how, Signals()) == ([], {})
     assert written == [10, 32, 54]  # of fifty packs, a second each
