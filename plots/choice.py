@@ -9,9 +9,9 @@ import argparse
 import math
 import re
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from icl_lab.lab import cli
 from icl_lab.src.words import did_you_mean, words_of
@@ -20,7 +20,10 @@ from icl_lab.store.readers import StoreError
 if TYPE_CHECKING:
     import pandas as pd
 
+T = TypeVar("T")
+
 PANELS = 12  # of a figure, at most
+PAGE = 7.5  # inches that its axes may be high together
 NAMED = 12  # commands that are printed for one column, at most
 SHOWN = 8  # values of a column in a sentence
 CHOSEN = "chosen"  # of a table: the conditions that its rows were chosen by
@@ -42,6 +45,14 @@ class Left(NamedTuple):
     kept: tuple[Where, ...]
     column: str
     values: tuple[str, ...]
+
+
+class TooLarge(Exception):
+    """A figure of these rows does not fit a page; `settings` are theirs in force, by column, empty where one is not."""
+
+    def __init__(self, rows: pd.DataFrame, settings: pd.DataFrame) -> None:
+        super().__init__("the figure does not fit a page")
+        self.rows, self.settings = rows, settings
 
 
 def condition(text: str) -> Where:
@@ -128,6 +139,27 @@ def said(value: Any) -> str:
 def _some(values: Sequence[Any]) -> str:
     more = f" and {len(values) - SHOWN} more" * (len(values) > SHOWN)
     return ", ".join(map(said, values[:SHOWN])) + more
+
+
+def fitted(draw: Callable[[pd.DataFrame], T], table: pd.DataFrame, columns: Sequence[str]) -> tuple[T, list[Left]]:
+    """A figure that fits a page, `draw`n of all rows or of those with the most frequent value of one column or more.
+
+    The columns are tried in this order, where rows that `draw` finds too many differ.
+    """
+    left: list[Left] = []
+    while True:
+        try:
+            return draw(table), left
+        except TooLarge as large:
+            column = next((name for name in columns if large.settings[name].nunique() > 1), None)
+            if column is None:
+                raise
+            value = said(large.settings[column].value_counts(sort=False).idxmax())
+            others = tuple(other for other in map(said, large.rows[column].unique()) if other != value)
+            kept = tuple(table.attrs.get(CHOSEN, ()))
+            left.append(Left(kept, column, others))
+            table = table[_equals(table[column], value)]
+            table.attrs[CHOSEN] = (*kept, Where(column, value))
 
 
 def first(values: Sequence[Any], most: int, column: str) -> tuple[list[Any], list[Left]]:

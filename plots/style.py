@@ -159,17 +159,18 @@ def log_limits(table: pd.DataFrame) -> tuple[float, float]:
 
 def rendered(figure: Figure, suffix: str) -> bytes:
     """A figure as the bytes of a file of this kind (png, pdf), the same whenever it is drawn; a png in few colours."""
-    content = _saved(figure, suffix)
-    return _in_few_colours(content) if suffix == "png" else content
+    if suffix == "png":
+        return _in_few_colours(_saved(figure, suffix, pil_kwargs={"compress_level": 1}))  # it is read again at once
+    return _saved(figure, suffix)
 
 
-def _saved(figure: Figure, suffix: str) -> bytes:
+def _saved(figure: Figure, suffix: str, **how: Any) -> bytes:
     from matplotlib import rc_context
 
     buffer = io.BytesIO()
     dateless = {"CreationDate": None} if suffix == "pdf" else None
     with rc_context({"pdf.fonttype": RC["pdf.fonttype"]}):  # the only setting that is read when a figure is saved
-        figure.savefig(buffer, format=suffix, facecolor="white", metadata=dateless)
+        figure.savefig(buffer, format=suffix, facecolor="white", metadata=dateless, **how)
     return buffer.getvalue()
 
 
@@ -267,18 +268,23 @@ def _grow(figure: Figure) -> None:
     """Makes the axes together as high as the figure was, whatever stands around them."""
     wanted, ample = figure.get_figheight(), figure.get_figheight() + AMPLE
     figure.set_figheight(ample)
-    figure.draw_without_rendering()
+    _lay_out(figure)
     placed = [(axes.get_subplotspec(), axes) for axes in figure.axes]
     first = {place.rowspan.start: axes for place, axes in placed if place is not None}
     inside = sum(axes.get_position().height for axes in first.values()) * ample
     figure.set_figheight(round(wanted + ample - inside, 2))
-    figure.draw_without_rendering()  # what matplotlib makes only now is made in this style
+    _lay_out(figure)  # ticks that matplotlib makes only now are made in this style
     figure.set_layout_engine("none")
     for axes in figure.axes:  # the layout's last digits depend on where its variables happen to lie in memory
         axes.set_position(np.round(axes.get_position().bounds, 4))
     for text in figure.texts:
         x, y = np.round(text.get_position(), 4)
         text.set_position((x, y))
+
+
+def _lay_out(figure: Figure) -> None:
+    if layout := figure.get_layout_engine():
+        layout.execute(figure)
 
 
 def _columns(names: Sequence[str], width: float, points: float) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from icl_lab.plots import style, sweep_lines, sweep_panels
@@ -13,6 +13,7 @@ from icl_lab.plots.sweep_table import ALPHAS, BASELINES, TASKS, Point, Series, p
 if TYPE_CHECKING:
     import pandas as pd
 
+FEW = 8  # shares whose numbers stand below an axis
 HEIGHT, WIDTH = 0.95, 1.1  # inches of a panel
 NUDGE = 0.012  # of an axis, between lines that may coincide
 LEAST_CHANGE = 1.0  # least span, in per cent, on either side of 0, so that small differences look small
@@ -30,7 +31,7 @@ COMPARED: dict[str, dict[str, Any]] = {
 
 
 @style.compact
-def draw_noise(table: pd.DataFrame) -> Drawn:
+def draw_noise(table: pd.DataFrame, apart: Sequence[str] = ()) -> Drawn:
     """Over the share of noisy pairs: the test loss and the baselines', and each model's change from GD (clean step).
 
     Baselines know more and more of the noise. Changes are on the same contexts, paired by seed; the tuned
@@ -43,14 +44,15 @@ def draw_noise(table: pd.DataFrame) -> Drawn:
     if not lines:
         return sweep_panels.nothing_noisy(table)
     used = done[done.index.isin({index for line in lines for index in line.rows.index})]
-    figure, drawn = sweep_panels.pairs(lines, ["noise_mode", "sigma"], HEIGHT)
+    figure, drawn = sweep_panels.pairs(lines, [*apart, "noise_mode", "sigma"], HEIGHT)
     looks, series = Looks(lines), []
     looks.explain_models()
     for panel in drawn:
         series += list(_noise_panel(panel, looks, float(used["p"].max())))
-        shown = sweep_panels.ticks(used["p"], WIDTH)
-        panel.axes.set_xticks(shown, [f"{p:g}" for p in shown])
-        panel.axes.set_xlabel("share of noisy pairs p" if panel.lowest else "")
+        if used["p"].nunique() <= FEW:
+            shown = sweep_panels.ticks(used["p"], WIDTH)
+            panel.axes.set_xticks(shown, [f"{p:g}" for p in shown])
+        panel.axes.set_xlabel("share of noisy pairs p" if panel.labelled else "")
     looks.explain_conditions()
     for column, name in BASELINES.items():
         if used[column].notna().any():
@@ -110,19 +112,19 @@ def _baseline(panel: Panel, measure: str, column: str, values: Any) -> Iterator[
 
 
 @style.compact
-def draw_ood(table: pd.DataFrame) -> Drawn:
+def draw_ood(table: pd.DataFrame, apart: Sequence[str] = ()) -> Drawn:
     """On inputs scaled by alpha, whose labels follow: MSE of the transformer, and over GD's under the same settings."""
     used = table[table["done"] & table[[f"ood_alpha{alpha}" for alpha in ALPHAS]].notna().any(axis=1)]
     if used.empty:
         return sweep_panels.nothing("no run is done", table)
     lines = sweep_lines.lines(used)
-    figure, drawn = sweep_panels.pairs(lines, [], HEIGHT)
+    figure, drawn = sweep_panels.pairs(lines, apart, HEIGHT)
     looks, series = Looks(lines), []
     looks.explain_models()
     for panel in drawn:
         series += list(_ood_panel(panel, looks))
         panel.axes.set_xticks([float(alpha) for alpha in ALPHAS], ALPHAS)
-        panel.axes.set_xlabel("scale alpha of the inputs" if panel.lowest else "")
+        panel.axes.set_xlabel("scale alpha of the inputs" if panel.labelled else "")
     looks.explain_conditions()
     looks.explain(DESCENT, **GREEN, linestyle="--")
     text = sweep_panels.described(lines, series, used, table, TASKS["ood"], "ratios are paired by seed")

@@ -16,6 +16,7 @@ import numpy as np
 
 from icl_lab.lab.configs.registry import named, outputs_of
 from icl_lab.plots import style, sweep_lines, sweep_panels
+from icl_lab.plots.choice import PAGE, PANELS
 from icl_lab.plots.sweep_lines import ordered
 from icl_lab.plots.sweep_panels import DESCENT, INK, MODEL, Drawn, Looks, Panel
 from icl_lab.plots.sweep_table import TASKS, Point, Series, points, records
@@ -27,7 +28,7 @@ HEIGHT = 0.95  # inches of a panel
 MEASURE = "loss / GD's loss"
 UNTRAINED = "not trained"  # the series of these seeds
 LEAST_RATIO = 0.02  # least span of an axis on either side of 1, so that small differences look small
-SHIFT = 0.2  # between conditions that share an ordering
+SHIFT, ROOM = 0.2, 0.8  # between conditions that share an ordering, and of all of them
 ASIDE = 0.07  # of the seeds' dots, from their mean
 BESIDE = 0.05  # between untrained seeds of one condition
 MARGIN = 0.08  # of what an axis shows, beyond it
@@ -55,7 +56,7 @@ class Scale(NamedTuple):
 
 
 @style.compact
-def draw_order(table: pd.DataFrame) -> Drawn:
+def draw_order(table: pd.DataFrame, apart: Sequence[str] = ()) -> Drawn:
     """Test loss over GD's on the same tasks, by evaluation ordering; clean and each kind of noise in panels apart."""
     ratio = (table["test_loss"] / table["test_gd_loss"]).where(table["test_gd_loss"] > 0)
     used = table[table["done"] & ratio.notna()]
@@ -64,7 +65,7 @@ def draw_order(table: pd.DataFrame) -> Drawn:
     lines = sweep_lines.lines(used, along="ordering")
     present = set(used["ordering"])
     orderings = [name for name in ordered() if name in present] + sorted(present - set(ordered()))
-    figure, drawn = sweep_panels.stack(lines, ["noise_mode"], HEIGHT)
+    figure, drawn = sweep_panels.stack(lines, [*apart, "noise_mode"], HEIGHT)
     looks, series, untrained = Looks(lines), [], []
     for panel in drawn:
         conditions = [_condition(label, line, ratio, orderings) for label, line in panel.lines]
@@ -84,7 +85,7 @@ def draw_order(table: pd.DataFrame) -> Drawn:
 
 def _condition(label: str, line: sweep_lines.Line, ratio: pd.Series, orderings: Sequence[str]) -> Condition:
     def of(rows: pd.DataFrame) -> list[Point]:
-        means = points(rows, rows["ordering"], ratio, "nonnegative")
+        means = points(rows, rows["ordering"], ratio.loc[rows.index], "nonnegative")
         return sorted(means, key=lambda point: orderings.index(point.x))
 
     trained, untrained = of(line.rows[line.rows["trained"]]), of(line.rows[~line.rows["trained"]])
@@ -113,7 +114,8 @@ def _draw_panel(panel: Panel, looks: Looks, orderings: Sequence[str], conditions
     for place, ordering in enumerate(orderings):
         here = [one for one in conditions if any(point.x == ordering for point in (*one.trained, *one.untrained))]
         for number, one in enumerate(here):
-            x, look = place + SHIFT * (number - (len(here) - 1) / 2), looks.of(one.line.settings["model"], one.label)
+            shift = min(SHIFT, ROOM / len(here)) * (number - (len(here) - 1) / 2)
+            x, look = place + shift, looks.of(one.line.settings["model"], one.label)
             for point in (point for point in one.trained if point.x == ordering):
                 sweep_panels.error_bars(panel.axes, [x + ASIDE / 2], [point], **look | {"linestyle": ""})
                 if len(point.values) > 1:
@@ -126,7 +128,7 @@ def _draw_panel(panel: Panel, looks: Looks, orderings: Sequence[str], conditions
     panel.axes.set_xlim(-0.5, len(orderings) - 0.5)
     panel.axes.set_xticks(range(len(orderings)), [_broken(name) for name in orderings])
     panel.axes.grid(False, axis="x")
-    panel.axes.set_xlabel("ordering at evaluation" if panel.lowest else "")
+    panel.axes.set_xlabel("ordering at evaluation" if panel.labelled else "")
 
 
 def _draw_untrained(panel: Panel, x: float, values: Sequence[float], scale: Scale, colour: Any) -> None:
@@ -186,21 +188,40 @@ TICKS = 3  # numbers below an axis, side by side
 
 
 @style.compact
-def draw_alignment(table: pd.DataFrame) -> Drawn:
+def draw_alignment(table: pd.DataFrame, apart: Sequence[str] = ()) -> Drawn:
     """How near the model is to gradient descent, in its sensitivities and in its predictions."""
     used = table[table["done"] & table[list(METRICS)].notna().all(axis=1)]
     if used.empty:
         return sweep_panels.nothing("no run is done", table)
     lines = sweep_lines.lines(used)
+    names = sweep_panels.differing(lines, apart)
+    groups = sweep_panels.by_setting(lines, names)
+    shown = _conditions(lines, len(METRICS), {"model", *names})
+    heights = [_height(list(dict.fromkeys(shown[id(line)] for line in group))) for group in groups.values()]
+    if sum(heights) > PAGE or len(METRICS) * len(heights) > PANELS:
+        raise sweep_lines.too_large(used)
+    figure, axes = style.column_figure(heights, len(METRICS), sharey="row")
+    looks, series = Looks(lines), list[Series]()
     models = list(dict.fromkeys(line.settings["model"] for line in lines))
-    places, shown = _conditions(lines, len(METRICS), {"model"})
-    figure, axes = style.column_figure([_height(shown)], len(METRICS), sharey=True)
-    looks, series = Looks(lines), []
-    for panel, (column, (text, same)) in zip(axes[0], METRICS.items(), strict=True):
-        for line, place in zip(lines, places, strict=True):
+    for row, group in zip(axes, groups.values(), strict=True):
+        series += _draw_group(row, group, shown, looks, models)
+        row[0].set_title(style.plain(sweep_lines.labels([group[0].settings], names)[0]))
+    looks.explain(DESCENT, color=style.DESCENT, linestyle="--")
+    text = sweep_panels.described(lines, series, used, table, TASKS["alignment"])
+    style.finish(figure, looks.handles, text)
+    return Drawn(figure, records(series))
+
+
+def _draw_group(
+    row: np.ndarray, group: Sequence[sweep_lines.Line], shown: dict[int, str], looks: Looks, models: Sequence[str]
+) -> list[Series]:
+    """A panel for each metric, in which the conditions of these lines have a row each."""
+    names, series = list(dict.fromkeys(shown[id(line)] for line in group)), []
+    for panel, (column, (text, same)) in zip(row, METRICS.items(), strict=True):
+        for line in group:
             model = line.settings["model"]
             means = points(line.rows, column, line.rows[column], SCALES[column])
-            at = place + 0.55 * ((models.index(model) + 0.5) / len(models) - 0.5)
+            at = names.index(shown[id(line)]) + 0.55 * ((models.index(model) + 0.5) / len(models) - 0.5)
             sweep_panels.error_bars(panel, [at], means, across=True, **looks.of_model(model))
             looks.explain(model, **looks.of_model(model))
             series.append(Series(MODEL, column, line.settings, means))
@@ -209,21 +230,17 @@ def draw_alignment(table: pd.DataFrame) -> Drawn:
         panel.set_xlim(sweep_panels.widen((low, high), same, BEYOND * (max(high, same) - min(low, same))))
         panel.set_xlabel(text)
         panel.locator_params(axis="x", nbins=TICKS)
-    looks.explain(DESCENT, color=style.DESCENT, linestyle="--")
-    _label(axes[:, 0], shown)
-    text = sweep_panels.described(lines, series, used, table, TASKS["alignment"])
-    style.finish(figure, looks.handles, text)
-    return Drawn(figure, records(series))
+    _label(row, names)
+    return series
 
 
-def _conditions(lines: Sequence[sweep_lines.Line], columns: int, apart: set[str]) -> tuple[list[int], list[str]]:
-    """The row of each line, and the rows' names: all settings that differ, but those that have panels of their own."""
+def _conditions(lines: Sequence[sweep_lines.Line], columns: int, apart: set[str]) -> dict[int, str]:
+    """The name of each line's row: all settings that differ, but those that have panels of their own."""
     line_settings = [line.settings for line in lines]
     differing = [name for name in sweep_lines.split(line_settings)[0] if name not in apart]
     of_lines = sweep_lines.labels(line_settings, differing or ["ordering"])
-    names = list(dict.fromkeys(of_lines))
-    shown = [textwrap.fill(style.plain(name), LETTERS[columns]) for name in names]
-    return [names.index(name) for name in of_lines], shown
+    folded = {name: textwrap.fill(style.plain(name), LETTERS[columns]) for name in of_lines}
+    return {id(line): folded[name] for line, name in zip(lines, of_lines, strict=True)}
 
 
 def _height(names: Sequence[str]) -> float:

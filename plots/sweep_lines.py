@@ -6,11 +6,15 @@ a run trained as it is evaluated belongs to the line of runs like that, and to t
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from icl_lab.plots.choice import TooLarge
 from icl_lab.src.registries import BY_DIFFICULTY, ORDERINGS, WITHOUT_SIGMA
 
 if TYPE_CHECKING:
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
 
 CLEAN = "clean"
 EVALUATED = "as evaluated"
+SETTINGS, KEYS = 1500, 200_000  # in one figure, seeds apart, and of them with what they agree with, at most
 
 Options = dict[str, tuple[Any, ...]]  # of each setting the values that a run agrees with; none: it agrees with any
 Settings = dict[str, Any]  # of a line; None: not in force
@@ -56,14 +61,64 @@ class Line(NamedTuple):
     rows: pd.DataFrame
 
 
+# the columns that decide in which lines a row is
+DECIDING = (
+    *("model", "noisy", "noise_mode", "p", "sigma", "placement", "ordering", "eval_difficulty"),
+    *("train_noise_mode", "train_p", "train_sigma", "train_placement", "train_ordering", "train_difficulty"),
+    *("steps", "results_version"),
+)
+
+
 def lines(table: pd.DataFrame, along: str | None = None) -> list[Line]:
     """The lines of a table of finished runs; `along` is the setting on the x axis, which may differ in a line.
 
     Along p, a clean run is the point p = 0 of every kind of noise. Along the ordering, runs of one line were trained
-    in the same order, whether or not that is the one of evaluation.
+    in the same order, whether or not that is the one of evaluation. `TooLarge` for more than a page can show.
     """
-    runs = [_options(row, along) for row in table.to_dict("records")]
-    return [Line(settings, table.iloc[members]) for settings, members in group(runs)]
+    number, kinds = settings_of(table)
+    options = [_options(row, along) for row in kinds[:SETTINGS]]
+    if len(kinds) > SETTINGS or _keys(options) > KEYS:
+        raise too_large(table)
+    places = np.argsort(number, kind="stable")
+    rows = np.split(places, np.cumsum(np.bincount(number, minlength=len(kinds)))[:-1]) if len(kinds) else []
+    groups = group(options, [len(those) for those in rows])
+    bare = table.copy(deep=False)
+    bare.attrs = {}  # which pandas copies deeply wherever rows are taken
+    return [
+        Line(settings, bare.iloc[np.sort(np.concatenate([rows[member] for member in members]))])
+        for settings, members in groups
+    ]
+
+
+def settings_of(table: pd.DataFrame) -> tuple[np.ndarray, list[dict[str, Any]]]:
+    """The number of each row's settings, seeds apart, in order of appearance; and these settings."""
+    import pandas as pd
+
+    deciding = table[list(DECIDING)]
+    number, _ = pd.factorize(deciding.groupby(list(DECIDING), dropna=False, sort=False).ngroup())
+    _, first = np.unique(number, return_index=True)
+    return number, deciding.iloc[first].to_dict("records")
+
+
+def too_large(table: pd.DataFrame) -> TooLarge:
+    """What a figure raises that does not fit a page."""
+    import pandas as pd
+
+    number, kinds = settings_of(table)
+    columns = {"difficulty": "eval_difficulty"}
+    in_force = [
+        {columns.get(name, name): (values or (None,))[-1] for name, values in _options(row, None).items()}
+        for row in kinds
+    ]
+    return TooLarge(table, pd.DataFrame(in_force).iloc[number])
+
+
+def alike(table: pd.DataFrame) -> np.ndarray:
+    """A number for each row, the same for rows that agree in every setting in force and lack the same ones."""
+    number, kinds = settings_of(table)
+    seen: dict[tuple[Any, ...], int] = {}
+    of_kinds = [seen.setdefault(tuple(_options(row, None).values()), len(seen)) for row in kinds]
+    return np.asarray(np.array(of_kinds, int)[number])
 
 
 def pooled(pool: Sequence[Line]) -> Line:
@@ -76,29 +131,58 @@ def pooled(pool: Sequence[Line]) -> Line:
     return Line(common, rows[~rows.index.duplicated()])
 
 
-def group(runs: Sequence[Options]) -> list[tuple[Settings, list[int]]]:
-    """The largest sets of runs that agree, each with its settings; a set within another is none of its own."""
-    counts = {name: Counter(value for run in runs for value in run[name]) for name in (runs or [{}])[0]}
-    alike: dict[tuple[tuple[Any, ...], ...], list[int]] = {}
-    for number, run in enumerate(runs):
-        alike.setdefault(tuple(run.values()), []).append(number)
-    members: dict[tuple[Any, ...], set[int]] = {}
-    for options, numbers in alike.items():
-        every = (values or tuple(counts[name]) or (None,) for name, values in zip(counts, options, strict=True))
-        for key in product(*every):
-            members.setdefault(key, set()).update(numbers)
-    usual = {key: sum(counts[name][value] for name, value in zip(counts, key, strict=True)) for key in members}
+def group(runs: Sequence[Options], sizes: Sequence[int] | None = None) -> list[tuple[Settings, list[int]]]:
+    """The largest sets of runs that agree, each with its settings; a set within another is none of its own.
+
+    `sizes` are the rows that each run stands for: one.
+    """
+    sizes = sizes or [1] * len(runs)
+    names = list((runs or [{}])[0])
+    counts: dict[str, Counter[Any]] = {name: Counter() for name in names}
+    for run, size in zip(runs, sizes, strict=True):
+        for name in names:
+            counts[name].update(dict.fromkeys(run[name], size))
+    members: dict[tuple[Any, ...], dict[int, None]] = {}
+    for alike in _apart(runs):
+        values = {name: tuple(dict.fromkeys(value for i in alike for value in runs[i][name])) for name in names}
+        for i in alike:
+            for key in product(*(runs[i][name] or values[name] or (None,) for name in names)):
+                members.setdefault(key, {})[i] = None
+    usual = {key: sum(counts[name][value] for name, value in zip(names, key, strict=True)) for key in members}
+    rows = {key: sum(sizes[i] for i in those) for key, those in members.items()}
     kept: list[tuple[Any, ...]] = []
-    for key in sorted(members, key=lambda key: (-len(members[key]), -usual[key])):
-        if not any(members[key] <= members[other] for other in kept):
+    kept_with: dict[int, list[tuple[Any, ...]]] = {}  # those that a run is in
+    for key in sorted(members, key=lambda key: (-rows[key], -usual[key])):
+        those = members[key].keys()
+        if not any(those <= members[other].keys() for other in kept_with.get(next(iter(those)), ())):
             kept.append(key)
+            for i in those:
+                kept_with.setdefault(i, []).append(key)
     groups = [
-        (_in_force(dict(zip(counts, key, strict=True)), runs, members[key]), sorted(members[key])) for key in kept
+        (_in_force(dict(zip(names, key, strict=True)), runs, members[key].keys()), sorted(members[key])) for key in kept
     ]
     return sorted(groups, key=lambda line: [_rank(name, value, counts) for name, value in line[0].items()])
 
 
-def _in_force(key: Settings, runs: Sequence[Options], members: set[int]) -> Settings:
+def _keys(runs: Sequence[Options]) -> int:
+    """How many settings `group` would compare."""
+    total = 0
+    for alike in _apart(runs):
+        values = {name: len({value for i in alike for value in runs[i][name]}) or 1 for name in runs[0]}
+        total += sum(math.prod(len(those) or values[name] for name, those in runs[i].items()) for i in alike)
+    return total
+
+
+def _apart(runs: Sequence[Options]) -> list[list[int]]:
+    """Runs that can agree: those with the same values of the settings of which every run has exactly one."""
+    single = [name for name in (runs or [{}])[0] if all(len(run[name]) == 1 for run in runs)]
+    found: dict[tuple[Any, ...], list[int]] = {}
+    for i, run in enumerate(runs):
+        found.setdefault(tuple(run[name] for name in single), []).append(i)
+    return [*found.values()]
+
+
+def _in_force(key: Settings, runs: Sequence[Options], members: Iterable[int]) -> Settings:
     return {name: value if any(runs[i][name] for i in members) else None for name, value in key.items()}
 
 

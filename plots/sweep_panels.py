@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from icl_lab.plots import style, sweep_lines
+from icl_lab.plots.choice import PANELS
 from icl_lab.plots.sweep_lines import Line
 from icl_lab.plots.sweep_table import Point, Series, counted, rows_done
 
@@ -26,6 +27,7 @@ MARKS = (("o", True), ("s", False), ("^", True), ("D", False), ("v", True), ("X"
 DASHES = ("-", "--", ":")
 INK = "#404040"  # of what has no colour of its own
 TITLE, BESIDE = 0.05, 0.44  # inches a letter of a title, and beside axes
+TALL, LOW = 5.0, 0.8  # inches of axes that a column has room for; heights of a page's panels, in those of a column's
 TICK = 0.2  # inches between numbers below an axis
 
 
@@ -37,11 +39,11 @@ class Drawn(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """Axes, whose they are (None: all models'), whether they are the lowest of their column, lines by their labels."""
+    """Axes, whose they are (None: all models'), whether their x axis is labelled, lines by their labels."""
 
     axes: Axes
     model: str | None
-    lowest: bool
+    labelled: bool
     lines: list[tuple[str, Line]]
 
 
@@ -110,17 +112,23 @@ def pairs(lines: Sequence[Line], apart: Sequence[str], height: float) -> tuple[F
 def parts(lines: Sequence[Line], apart: Sequence[str]) -> tuple[list[str], list[Part]]:
     """The settings that differ between parts, and the parts, in which a model has at most `MOST` lines."""
     line_settings = [line.settings for line in lines]
-    differing = [name for name in sweep_lines.split(line_settings)[0] if name != "model"]
-    names = [name for name in apart if name in differing]
-    rest = [name for name in differing if name not in names]
-    while rest and max(map(len, _by_setting(lines, ["model", *names]).values())) > MOST:
+    names = differing(lines, apart)
+    rest = [name for name in differing(lines) if name not in names]
+    while rest and max(map(len, by_setting(lines, ["model", *names]).values())) > MOST:
         names.append(rest.pop(0))
     said, noise = sweep_lines.labels(line_settings, rest), sweep_lines.labels(line_settings, NOISE)
     label = {id(line): text or (other if rest else MODEL) for line, text, other in zip(lines, said, noise, strict=True)}
-    return names, [[(label[id(line)], line) for line in part] for part in _by_setting(lines, names).values()]
+    return names, [[(label[id(line)], line) for line in part] for part in by_setting(lines, names).values()]
 
 
-def _by_setting(lines: Sequence[Line], names: Sequence[str]) -> dict[tuple[Any, ...], list[Line]]:
+def differing(lines: Sequence[Line], among: Sequence[str] | None = None) -> list[str]:
+    """The settings in which lines differ, besides the model, or those `among` these, in this order."""
+    found = [name for name in sweep_lines.split([line.settings for line in lines])[0] if name != "model"]
+    return found if among is None else [name for name in dict.fromkeys(among) if name in found]
+
+
+def by_setting(lines: Sequence[Line], names: Sequence[str]) -> dict[tuple[Any, ...], list[Line]]:
+    """The lines of each combination of these settings."""
     parts_of: dict[tuple[Any, ...], list[Line]] = {}
     for line in lines:
         parts_of.setdefault(tuple(line.settings[name] for name in names), []).append(line)
@@ -134,21 +142,32 @@ def _models(part: Part) -> list[str]:
 def _laid_out(
     plan: Sequence[tuple[str | None, Part] | None], columns: int, height: float, names: Sequence[str]
 ) -> tuple[Figure, list[Panel]]:
-    """Axes row by row; None in the plan leaves a place empty."""
-    figure, axes = style.column_figure([height] * math.ceil(len(plan) / columns), columns)
+    """Axes row by row; None in the plan leaves a place empty.
+
+    What is too tall for a column is as wide as two, and each of its panels has labels. `TooLarge` for more panels than
+    a page has.
+    """
+    if sum(place is not None for place in plan) > PANELS:
+        raise sweep_lines.too_large(sweep_lines.pooled([line for place in plan if place for _, line in place[1]]).rows)
+    width, is_page = style.COLUMN, math.ceil(len(plan) / columns) * height > TALL
+    if is_page:
+        columns, width, height = 2 * columns, 2 * style.COLUMN, LOW * height
+    figure, axes = style.column_figure([height] * math.ceil(len(plan) / columns), columns, width)
     panels = []
-    for number, (panel, place) in enumerate(zip(axes.flat, plan, strict=True)):
+    for panel in axes.flat[len(plan) :]:
+        panel.set_axis_off()
+    for number, (panel, place) in enumerate(zip(axes.flat, plan, strict=False)):
         if place is None:
             panel.set_axis_off()
             continue
         model, part = place
         lines = [(name, line) for name, line in part if model in (None, line.settings["model"])]
-        lowest = all(below is None for below in plan[number + columns :: columns])
-        panel.tick_params(labelbottom=lowest)
-        panels.append(Panel(panel, model, lowest, lines))
+        labelled = is_page or all(below is None for below in plan[number + columns :: columns])
+        panel.tick_params(labelbottom=labelled)
+        panels.append(Panel(panel, model, labelled, lines))
         whose = ", ".join(_models(lines)) if len(_models(lines)) == 1 else "all models"
         title = ", ".join(filter(None, [whose, *sweep_lines.labels([lines[0][1].settings], names)]))
-        panel.set_title(textwrap.fill(style.plain(title), int((style.COLUMN / columns - BESIDE) / TITLE)))
+        panel.set_title(textwrap.fill(style.plain(title), int((width / columns - BESIDE) / TITLE)))
     return figure, panels
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from icl_lab.plots import style, sweep_lines, sweep_panels
+from icl_lab.plots.choice import PAGE, PANELS
 from icl_lab.plots.sweep_lines import Line
 from icl_lab.plots.sweep_panels import DESCENT, INK, MODEL, Drawn, Looks, Part
 from icl_lab.plots.sweep_table import DETECTORS, TASKS, Point, Series, points, records
@@ -59,9 +60,15 @@ class Row(NamedTuple):
     owner: str
     column: str
     conditions: Callable[[Sequence[Condition]], list[Condition]]
+    found: dict[int, list[tuple[Condition, Point]]]  # its dots, by the panel's identity
 
     def dots(self, panel: Sequence[Condition]) -> list[tuple[Condition, Point]]:
         """Its conditions in a panel with their points, if they have any."""
+        if id(panel) not in self.found:
+            self.found[id(panel)] = self._dots(panel)
+        return self.found[id(panel)]
+
+    def _dots(self, panel: Sequence[Condition]) -> list[tuple[Condition, Point]]:
         return [
             (condition, point)
             for condition in self.conditions(panel)
@@ -70,19 +77,23 @@ class Row(NamedTuple):
 
 
 @style.compact
-def draw_separation(table: pd.DataFrame) -> Drawn:
+def draw_separation(table: pd.DataFrame, apart: Sequence[str] = ()) -> Drawn:
     """Position-matched AUROC, clean against noisy pairs: detectors, gradient descent, models, and position alone."""
     noisy = table[table["noisy"]]
     used = noisy[noisy["done"] & noisy["auroc"].notna()]
     if used.empty:
         return sweep_panels.nothing_noisy(table)
     lines = sweep_lines.lines(used)
-    names, parts = sweep_panels.parts(lines, ["noise_mode"])
+    names, parts = sweep_panels.parts(lines, [*apart, "noise_mode"])
+    if len(parts) > PANELS:
+        raise sweep_lines.too_large(used)
     split = _split(lines, names, parts)
     looks, marks = Looks(lines), Marks([condition for part in split for condition in part])
     groups = _groups(lines, looks, split)
     columns = min(COLUMNS, len(parts))
     places = _places(groups, split)
+    if places.height * math.ceil(len(parts) / columns) > PAGE:
+        raise sweep_lines.too_large(used)
     figure, axes = style.column_figure(
         [places.height] * math.ceil(len(parts) / columns), columns, sharex=True, sharey=True
     )
@@ -131,10 +142,10 @@ def _groups(lines: Sequence[Line], looks: Looks, split: Sequence[Sequence[Condit
 
     def of_models(name: str, owner: str, column: str, colour: Any = None) -> list[Row]:
         colours = {model: colour or looks.of_model(model)["color"] for model in models}
-        return [Row(name.format(model), colours[model], owner, column, own(model)) for model in models]
+        return [Row(name.format(model), colours[model], owner, column, own(model), {}) for model in models]
 
-    detectors = [Row(name, INK, name, column, _pooled) for column, name in DETECTORS.items()]
-    descent = Row(DESCENT, style.DESCENT, DESCENT, "gd_auroc", _pooled)
+    detectors = [Row(name, INK, name, column, _pooled, {}) for column, name in DETECTORS.items()]
+    descent = Row(DESCENT, style.DESCENT, DESCENT, "gd_auroc", _pooled, {})
     where = f"{POSITION}, {{}}" if len(models) > 1 else POSITION
     groups = [
         detectors,

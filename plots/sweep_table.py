@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from icl_lab.lab.configs.columns import has_trained
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.plots import sweep_lines
-from icl_lab.plots.choice import CHOSEN
+from icl_lab.plots.choice import CHOSEN, TooLarge, Where, chosen, said, short
 from icl_lab.plots.sweep_lines import Settings
 from icl_lab.src import intervals
 from icl_lab.src.statistics import LEVEL
@@ -31,6 +34,17 @@ TEXT = (
     *("train_ordering", "train_noise_mode", "train_placement", "train_difficulty"),
 )
 SHARES = ("p", "train_p")
+# columns of which one value is shown where all do not fit, in this order, and those that a figure is about: last
+NARROWED = (
+    *("results_version", "steps", "train_noise_mode", "train_ordering", "train_p", "train_sigma", "train_placement"),
+    *("train_difficulty", "placement", "sigma", "ordering", "p", "noise_mode", "eval_difficulty", "model"),
+)
+ABOUT = {
+    "order_sensitivity": ("ordering", "model"),
+    "noise_robustness": ("noise_mode", "p", "model"),
+    "attention_separation": ("noise_mode", "model"),
+}
+UNKNOWN = ("sigma", "train_sigma", "steps")  # settings that a row may lack
 SETTINGS = ("seed", "sigma", "train_sigma", "steps", *SHARES)
 MEASURED = (
     *("test_loss", *BASELINES, "align_cos", "align_l2", "auroc", "gd_auroc", "auroc_position"),
@@ -48,8 +62,8 @@ LISTED = 12  # seeds in a caption
 SAME = 1e-3  # relative difference up to which two results of one run are the same result
 
 
-def read_sweep(path: Path) -> pd.DataFrame:
-    """The table, with `done`, `noisy` and `trained` of each row; `StoreError` if it cannot be drawn.
+def read_sweep(path: Path, where: Sequence[Where] = ()) -> pd.DataFrame:
+    """The rows for which the conditions hold, with `done`, `noisy` and `trained`; `StoreError` if they cannot be drawn.
 
     The detectors' columns are empty in tables that have none.
     """
@@ -70,18 +84,45 @@ def read_sweep(path: Path) -> pd.DataFrame:
             raise StoreError(f"{path} has words in {name}, which is an AUROC")
     table = table.assign(**{name: float("nan") for name in DETECTORS if name not in table})
     table["trained"] = has_trained(table)
-    _check_repeats(path, table)
     table.attrs[PLANNED] = (len(table), int(table["done"].sum()))
+    table = chosen(table.copy(), where, path)  # a copy's columns lie together
+    _check_repeats(path, table[table["done"]])
     return table
 
 
-def _check_repeats(path: Path, table: pd.DataFrame) -> None:
+def narrowed(figure: str) -> list[str]:
+    """The columns of which a figure shows one value where all do not fit, in the order in which they are tried."""
+    about = ABOUT.get(figure, ())
+    return [*(column for column in NARROWED if column not in about), *about]
+
+
+def _check_repeats(path: Path, done: pd.DataFrame) -> None:
     """Runs that mean the same have the same result, or a setting that the table doesn't hold differs."""
-    for line in sweep_lines.lines(table[table["done"]]):
-        for seed, losses in line.rows.groupby("seed")["test_loss"]:
-            if losses.max() - losses.min() > SAME * abs(losses.min()):
-                names = " and ".join(line.rows.loc[[losses.idxmin(), losses.idxmax()], "exp"])
-                raise StoreError(f"{path} has two results of one setting and seed {seed:g}: {names}")
+    groups: list[tuple[pd.DataFrame, Any]] = [(done, sweep_lines.alike(done))]
+    if done[list(UNKNOWN)].isna().any(axis=None):  # which agree with any value
+        with suppress(TooLarge):
+            groups += [(line.rows, np.zeros(len(line.rows))) for line in sweep_lines.lines(done)]
+    for rows, number in groups:
+        losses = rows.groupby([number, "seed"], sort=False)["test_loss"]
+        apart = losses.transform("max") - losses.transform("min") > SAME * losses.transform("min").abs()
+        if apart.any():
+            number_of = dict(zip(rows.index, number, strict=True))
+            place = apart.index[apart.to_numpy().argmax()]
+            same = (rows["seed"] == rows.at[place, "seed"]) & (rows.index.map(number_of) == number_of[place])
+            pair = rows[same].sort_values("test_loss").iloc[[0, -1]]
+            names, seed = " and ".join(pair["exp"]), rows.at[place, "seed"]
+            raise StoreError(f"{path} has two results of one setting and seed {seed:g}: {names}{_differing(pair)}")
+
+
+def _differing(pair: pd.DataFrame) -> str:
+    """Fields in which two rows differ that are no columns of these figures, and how to choose."""
+    fields = [name for name in pair if "." in str(name) and short(name) != name and pair[name].nunique() > 1]
+    if not fields:
+        return ""
+    value = said(pair[fields[0]].iloc[0])
+    return (
+        f"; they differ in {', '.join(fields)}: --where {fields[0]}={value} chooses, and plots.sweep draws any column"
+    )
 
 
 # Columns of a figure's CSV, behind the settings: whose numbers, which, where, and of each seed the value.
@@ -110,19 +151,28 @@ class Series(NamedTuple):
     points: list[Point]
 
 
-def points(rows: pd.DataFrame, x: Sequence[Any] | pd.Series, y: pd.Series, scale: str) -> list[Point]:
+def points(rows: pd.DataFrame, x: pd.Series | str | float, y: pd.Series, scale: str) -> list[Point]:
     """One point for each x in order of appearance, its mean and interval on a scale (`intervals.SCALES`).
 
-    Rows without a y don't count; several of one seed count once.
+    x is of each row, or one for all. Rows without a y don't count; several of one seed count once.
     """
-    known = rows.assign(x=x, y=y).dropna(subset=["y"])
-    return [_point(x, of_x.groupby("seed")["y"].mean(), scale) for x, of_x in known.groupby("x", sort=False)]
+    places = [x] * len(rows) if isinstance(x, (str, float)) else x.tolist()
+    of_seeds: dict[Any, dict[int, list[float]]] = {}
+    for place, seed, value in zip(places, rows["seed"].tolist(), y.tolist(), strict=True):
+        if value == value and place == place:
+            of_seeds.setdefault(place, {}).setdefault(int(seed), []).append(value)
+    means = {
+        place: [(seed, math.fsum(values) / len(values)) for seed, values in sorted(by_seed.items())]
+        for place, by_seed in of_seeds.items()
+    }
+    return [_point(place, those, scale) for place, those in means.items()]
 
 
-def _point(x: Any, by_seed: pd.Series, scale: str) -> Point:
-    mean, *ends, seeds = intervals.of(by_seed.to_numpy(float), scale, LEVEL)
-    low, high = ends if seeds > 1 else (math.nan, math.nan)
-    return Point(x, mean, low, high, tuple(map(int, by_seed.index)), tuple(map(float, by_seed)))
+def _point(x: Any, of_seeds: Sequence[tuple[int, float]], scale: str) -> Point:
+    seeds, values = zip(*of_seeds, strict=True)
+    mean, *ends, n = intervals.of(np.array(values), scale, LEVEL)
+    low, high = ends if n > 1 else (math.nan, math.nan)
+    return Point(x, mean, low, high, seeds, values)
 
 
 def records(series: Iterable[Series]) -> list[dict[str, Any]]:
@@ -170,8 +220,8 @@ def rows_done(table: pd.DataFrame, shown: int) -> str:
     A table of which a figure was given a part still knows the sweep's numbers.
     """
     planned, done = table.attrs.get(PLANNED, (len(table), int(table["done"].sum())))
-    chosen = ", ".join(map(str, table.attrs.get(CHOSEN, ())))
-    of_them = f", {shown} of them shown" + f" ({chosen})" * bool(chosen)
+    conditions = ", ".join(map(str, table.attrs.get(CHOSEN, ())))
+    of_them = f", {shown} of them shown" + f" ({conditions})" * bool(conditions)
     return f"{done} of {planned} planned rows are done" + of_them * bool(shown != done)
 
 

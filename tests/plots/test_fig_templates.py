@@ -1,7 +1,7 @@
 """Figures of sweeps: means over seeds as SciPy has them, nothing of different settings in one line, all or no files."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,15 +14,15 @@ from matplotlib.figure import Figure
 from PIL import Image
 from scipy import stats
 
-from icl_lab.plots import style, sweep_lines, sweep_panels
+from icl_lab.plots import choice, style, sweep_lines, sweep_panels
 from icl_lab.plots.fig_templates import FIGURES, draw_sweep
 from icl_lab.plots.sweep_dots import DOT
-from icl_lab.plots.sweep_table import read_sweep
+from icl_lab.plots.sweep_table import NARROWED, read_sweep
 from icl_lab.store import StoreError
 from icl_lab.store.outputs import RECORD
 from tests import processes
 from tests.plots import sweep
-from tests.plots.readable import check_readable
+from tests.plots.readable import COLUMN, check_readable
 from tests.thinned import thinned
 
 NOISY = {"noise_mode": "label_noise", "p": 0.25, "sigma": 0.5}
@@ -32,6 +32,7 @@ OF_NO_MODEL = {
     "leave-one-out GD error": "loo_gd_auroc",
     "gradient descent": "gd_auroc",
 }
+PAGE_HEIGHT = 11.0  # inches
 FILES = {f"{name}.{suffix}" for name in FIGURES for suffix in ("png", "pdf", "csv")}
 
 
@@ -388,7 +389,7 @@ def test_a_panel_holds_no_more_lines_than_can_be_told_apart(tmp_path: Path) -> N
     assert [len(panel.lines) for panel in found] == [4, 4, 4]
     _, found = sweep_panels.pairs(sweep_lines.lines(table), [], 1.0)
     assert [(panel.model, len(panel.lines)) for panel in found] == [(None, 4), ("lsa1", 4)] * 3
-    assert [panel.lowest for panel in found] == [False] * 4 + [True] * 2
+    assert [panel.labelled for panel in found] == [False] * 4 + [True] * 2
 
 
 # Seeds and cells
@@ -496,7 +497,8 @@ def pictured(tmp_path_factory: pytest.TempPathFactory) -> Pictured:
 
     @cache
     def figure(name: str, table: str) -> Figure:
-        return FIGURES[name](read_sweep(sweep.write(folder / "results.csv", TABLES[table]))).figure
+        source = read_sweep(sweep.write(folder / "results.csv", TABLES[table]))
+        return choice.fitted(FIGURES[name], source, NARROWED)[0].figure
 
     return figure
 
@@ -504,7 +506,11 @@ def pictured(tmp_path_factory: pytest.TempPathFactory) -> Pictured:
 @pytest.mark.parametrize("table", thinned(TABLES, 3))
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_can_be_read_at_a_columns_width(name: str, table: str, pictured: Pictured) -> None:
-    check_readable(pictured(name, table))
+    """A column's, or that of two; no higher than a page."""
+    figure = pictured(name, table)
+    check_readable(figure, width=COLUMN * (1 + (figure.get_figwidth() > COLUMN)))
+    assert figure.get_figheight() < PAGE_HEIGHT
+    assert len([axes for axes in figure.axes if axes.axison]) <= choice.PANELS
 
 
 def colours(axes: Any) -> set[str]:
@@ -516,7 +522,7 @@ def test_models_have_the_colours_of_the_one_table(pictured: Pictured) -> None:
     models = {name: colour.upper() for name, (colour, _) in style.MODELS.items()}
     for name in ("order_sensitivity", "noise_robustness", "ood_curve"):
         seen = set()
-        for axes in pictured(name, "noises").axes:
+        for axes in (axes for axes in pictured(name, "noises").axes if axes.axison):
             model = re.split(r",|\n", axes.get_title())[0]
             expected = set(models.values()) if model == "all models" else {models[model]}
             assert colours(axes) & set(models.values()) == expected
@@ -690,7 +696,7 @@ def test_what_is_no_table_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_a_figure_that_fails_leaves_all_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(table: pd.DataFrame) -> sweep_panels.Drawn:
+    def fail(table: pd.DataFrame, apart: Sequence[str] = ()) -> sweep_panels.Drawn:
         raise MemoryError
 
     source = sweep.write(tmp_path / "results.csv", sweep.grid())
