@@ -67,7 +67,7 @@ def test_synonyms_share_a_run_and_what_differs_in_evaluation_alone_a_training(sw
 def test_a_run_is_the_run_that_the_runner_makes_of_its_config(swept: Paths, workshop: Workshop, tmp_path: Path) -> None:
     """Every file that both leave, to the byte."""
     words = [*SIZES, *NOISY, "--train_noise_sigma", "0", "--difficulty", "gd_error", "--seed", "1"]
-    done = workshop.run(LSA1, *words, "--out", tmp_path / "alone", NPROC="1")
+    done = workshop.run(LSA1, *words, "--keep_state=false", "--out", tmp_path / "alone", NPROC="1")
     assert done.returncode == 0, done.stderr
     alone, run = results(tmp_path / "alone"), results(next(swept.runs.glob("*label_noise*seed1*")))
     assert alone.keys() <= run.keys()

@@ -273,6 +273,7 @@ def test_damaged_results_are_read_or_refused(
 
 def test_a_damaged_checkpoint_is_left_for_the_one_before(run: Path) -> None:
     state = {"w": np.ones(3, np.float32)}
+    checkpoint.remove_after(run, 0)  # the state that a finished run keeps
     for step in (10, 20):
         checkpoint.save(run, step, {"w": np.full(3, step, np.float32)}, {"step": step})
     last = layout.checkpoint(run, 20)
