@@ -66,10 +66,12 @@ def train(
     strict = request.persistence.strict_resume
 
     def check(directory: Path, config: RunConfig) -> None:
-        from icl_lab.runners.parameters import check_parameters  # imports JAX
+        from icl_lab.runners.early_ends import check_column  # imports JAX
+        from icl_lab.runners.parameters import check_parameters
 
         llc.check(request.llc, directory, config)
         check_parameters(Run(directory, config), request.weights)
+        check_column(Run(directory, config))
 
     with locked_runs([(directory, request.config)], request.overwrite, strict=strict, check=check) as finished:
         # imported only now: JAX reads the number of threads once, when it gets its devices

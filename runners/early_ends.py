@@ -7,16 +7,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from icl_lab.lab.configs.stopping import Stopping
+import jax
+
+from icl_lab.families.shared_arrays import shared_with
+from icl_lab.families.task import task_of
+from icl_lab.lab.configs.stopping import Stopping, condition_of
+from icl_lab.runners.pack import NORMS, Pack
 from icl_lab.runners.static_shape import Run
+from icl_lab.src.prng import Purpose, key, purpose_key
 from icl_lab.store import best_params, rundir
 from icl_lab.store.best_params import Best
 from icl_lab.store.metrics import metrics
 
-if TYPE_CHECKING:
-    from icl_lab.runners.pack import Pack
+TRAIN_LOSS = "train_loss"
+LOSSES = (TRAIN_LOSS, "eval_loss")  # in every record
+
+
+def check_column(run: Run) -> None:
+    """`ConfigError` if the rule of a run reads a column that its records do not have.
+
+    What the records have is known from one of the untrained model; all have the losses.
+    """
+    directory, config = run
+    condition = condition_of(config.stop_when) if config.stop_when else None
+    if condition is None or condition.column in LOSSES:
+        return
+    task, shared = task_of(config), shared_with(config, directory)
+    model = task.make_model(config, shared)
+    params = jax.jit(model.init)(purpose_key(key(config.init_seed), Purpose.INIT))
+    evaluated = task.eval_metrics(model, params, task.make_eval_set(config, shared))
+    condition.check([TRAIN_LOSS, *evaluated, *(NORMS if config.log_norms else ())])
 
 
 class EarlyEnds:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from icl_lab.lab.environment import (
     num_threads,
     threads_are_set,
 )
+from icl_lab.src.checks import UserError
 from icl_lab.src.words import printable
 from icl_lab.store import checkpoint, layout, provenance, rundir
 from icl_lab.store.lock import locked
@@ -49,7 +50,10 @@ def locked_runs(
             rundir.find_required(config, directory)
     with ExitStack() as locks:
         for directory, _ in runs:
+            is_new = not directory.exists()
             locks.enter_context(locked(directory, below=below))
+            if is_new:
+                locks.enter_context(_leaving_nothing(directory))
         for directory, config in runs:
             rundir.check_usable(directory, config, overwrite)
             if not overwrite:
@@ -64,6 +68,19 @@ def locked_runs(
             for directory, _ in runs:
                 print_kept_files(directory, rundir.clear(directory))
         yield [directory for directory, _ in runs if rundir.read_status(directory) in rundir.FINISHED]
+
+
+@contextmanager
+def _leaving_nothing(directory: Path) -> Iterator[None]:
+    """Removes a locked directory, which was made for its lock, if the run is refused before it begins."""
+    try:
+        yield
+    except UserError:
+        if not rundir.has_begun(directory):
+            with suppress(OSError):
+                (directory / layout.LOCK).unlink()
+                directory.rmdir()
+        raise
 
 
 def print_kept_files(directory: Path, others: Sequence[str]) -> None:

@@ -25,7 +25,7 @@ from icl_lab.lab.environment import num_threads
 from icl_lab.lab.executors.signals import Signals, Stopped, catch_signals
 from icl_lab.runners import llc
 from icl_lab.runners.distributed import agree_on, check_same_step
-from icl_lab.runners.early_ends import EarlyEnds
+from icl_lab.runners.early_ends import EarlyEnds, check_column
 from icl_lab.runners.extend import extend
 from icl_lab.runners.finish import DEFAULT_OUTPUTS, OutputOptions, add_asked, check_parts, finalize, preload_packages
 from icl_lab.runners.llc import Watch
@@ -78,6 +78,7 @@ def run_pack(
         check_parts(run.config)
         llc.check(outputs.llc, run.directory, run.config)
         check_parameters(run, start.weights)
+        check_column(run)
     use_highest_precision()
     logger.line(f"device: {device_text()}")
     for note in dict.fromkeys(note for run in runs for note in task_of(run.config).notes(run.config)):

@@ -31,6 +31,12 @@ class Condition(NamedTuple):
         value = _number(record[self.column])
         return bool(SIGNS[self.sign](value, self.bound))  # nan compares as false
 
+    def check(self, columns: Iterable[str]) -> None:
+        """`ConfigError` unless its column is one of these."""
+        known = [name for name in columns if name.startswith(READ)]
+        said = f"stop_when reads {self.column!r}; the records of this run have {', '.join(known)}"
+        require(self.column in known, said)
+
 
 def condition_of(text: str) -> Condition:
     """The condition that a text says; `ConfigError` for any other text, and for a column of the test set."""
@@ -66,9 +72,8 @@ class Stopping:
             self.best, self.best_step, self.worse = loss, step, 0
         else:
             self.worse += 1
-        if condition is not None and condition.column not in record:
-            known = ", ".join(name for name in record if name.startswith(READ))
-            raise ConfigError(f"stop_when reads {condition.column!r}; the records of this run have {known}")
+        if condition is not None:
+            condition.check(record)
         if step == 0:
             self.worse = 0
         elif condition is not None and condition.holds(record):

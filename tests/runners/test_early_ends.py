@@ -1,6 +1,7 @@
 """A run that ends early has the records and the parameters that the same run had at that step, and nothing later."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,11 @@ from icl_lab.runners.progress import NullLogger
 from icl_lab.runners.static_shape import Run
 from icl_lab.runners.summary import summary_text
 from icl_lab.src.checks import ConfigError
-from icl_lab.store import checkpoint, layout, rundir, snapshots
+from icl_lab.store import checkpoint, layout, snapshots
 from icl_lab.store.metrics import read_metrics, read_summary
 from icl_lab.store.params import flattened, read_params
+from tests import processes
+from tests.doors import snapshot
 from tests.runners.test_extend import SHORT, longer, train
 from tests.runners.tiny import results
 
@@ -111,8 +114,21 @@ def test_a_longer_one_goes_on_from_it_and_ends_there_too(rule: str, stopped: Pat
     assert read_summary(tmp_path / "longer")["num_steps"] == STOPPED_AT
 
 
-def test_a_misspelt_column_is_a_sentence_before_any_step(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="reads 'eval_los'; the records of this run have train_loss, eval_loss"):
-        run_one(replace(SHORT, stop_when="eval_los < 1"), tmp_path / "lsa1")
-    assert not checkpoint.steps(tmp_path / "lsa1")
-    assert rundir.read_status(tmp_path / "lsa1") == "failed"
+@pytest.mark.parametrize("log_norms", [False, True])
+def test_a_misspelt_column_is_a_sentence_before_anything_is_written(log_norms: bool, tmp_path: Path) -> None:
+    """What it names are the columns of a run's records."""
+    wrong = replace(SHORT, stop_when="eval_los < 1", log_norms=log_norms)
+    with pytest.raises(ConfigError, match="reads 'eval_los'; the records of this run have train_loss, ") as said:
+        run_one(wrong, tmp_path / "wrong")
+    assert not [*tmp_path.iterdir()]
+    run_one(replace(wrong, stop_when="", training=replace(SHORT.training, steps=1)), tmp_path / "right")
+    columns = [name for name in read_metrics(tmp_path / "right")[0] if name.startswith(("train_", "eval_"))]
+    assert str(said.value).partition("have ")[2] == ", ".join(columns)
+
+
+def test_a_misspelt_column_clears_no_run_that_would_be_trained_again(tmp_path: Path, whole: Path) -> None:
+    run = shutil.copytree(whole, tmp_path / "lsa1")
+    before = snapshot(run)
+    done = processes.command("runners.run", "lsa1", "--overwrite", "--stop_when", "eval_los < 1", "--out", run)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert snapshot(run) == before
