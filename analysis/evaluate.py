@@ -4,7 +4,8 @@ python -m analysis.evaluate --run RUN --data FILE [--estimate]
 
 Loss is half the squared error of a query's label; means are over contexts, with their standard errors, and the ratio is
 the model's loss over a baseline's on the same contexts. What a baseline would have to know and nobody says is not
-defined, with the reason. `--estimate` takes it from the training contexts, as second moments (`baselines.estimated`).
+defined, with the reason. `--estimate` takes it from the training contexts or, if there are none, from the pairs that
+are evaluated, as second moments (`baselines.estimated`).
 Writes analysis/evaluate.csv, a row for each query, and analysis/evaluate.json.
 """
 
@@ -14,6 +15,7 @@ import argparse
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,11 +27,11 @@ from icl_lab.analysis.queries import Predicts, Queries, predicted, predicts_ever
 from icl_lab.analysis.registered import FITTED, registered
 from icl_lab.analysis.run import Run
 from icl_lab.families.own_data import SPLITS, OwnData, read, take
-from icl_lab.families.own_sets import sets_of
+from icl_lab.families.own_sets import holds_contexts_of, sets_of
+from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.lab import cli
 from icl_lab.lab.guest import as_guest
-from icl_lab.src.batch import Batch
-from icl_lab.src.checks import require
+from icl_lab.src.checks import require, size
 from icl_lab.src.registries import BASELINES
 from icl_lab.src.statistics import mean_and_error, ratio_and_error
 from icl_lab.store import layout
@@ -84,25 +86,35 @@ def evaluate(
     model: a run, a function (x, y, x_query) -> predictions [B], or an array of predictions. Without x_query the last
     pair of each context is the query; of a decoder's run, and of an array [B, N], each pair but the first is one.
     baselines: further functions, by name. training: contexts (x, y[, x_query, y_query]) on which a step size is
-    fitted, and with `estimate` what baselines would have to know. steps: of baselines that take any, as many as the
-    run has layers, or 1. `ConfigError` for what has other shapes, for nan and for a single context.
+    fitted, and with `estimate` what baselines would have to know. steps: of baselines that take any, 1 if not given; a
+    run of regression has its own. `ConfigError` for what has other shapes, for nan and for a single context.
     """
+    if steps is not None:
+        size("steps", steps)
+        alone = not isinstance(getattr(model, "config", None), RegressionConfig)
+        require(alone, "a run of regression says how many steps baselines take; leave steps away")
+    for name in baselines or {}:
+        require(name not in (MODEL, FITTED, *BASELINES), f"{name} is the name of a baseline already; take another")
     queries = queries_of(x, y, x_query, y_query, x_query is None and predicts_every_position(model, y))
-    fitted_on = None if training is None else _training(training, queries.x_query is None)
+    fitted_on = None if training is None else _training(training, queries)
     with as_guest():
         run = model if isinstance(model, Run) else None
         found: dict[str, np.ndarray | str] = {MODEL: predicted(MODEL, model, queries)}
         for name, function in (baselines or {}).items():
-            require(name not in (MODEL, FITTED, *BASELINES), f"{name} is the name of a baseline already; take another")
             found[name] = predicted(name, function, queries)
         facts, others = registered(run, queries, fitted_on, estimate, steps)
     return _evaluation(queries, found | others, facts)
 
 
-def _training(arrays: Sequence[ArrayLike], every_position: bool) -> Batch:
+def _training(arrays: Sequence[ArrayLike], queries: Queries) -> Queries:
+    """The queries of training contexts, of as many dimensions as those that are evaluated."""
     require(len(arrays) in (2, 4), f"training has {len(arrays)} arrays; it must be (x, y) or (x, y, x_query, y_query)")
     x_query, y_query = arrays[2:] or (None, None)
-    return queries_of(arrays[0], arrays[1], x_query, y_query, every_position and x_query is None).batch
+    every_position = queries.x_query is None and x_query is None
+    training = queries_of(arrays[0], arrays[1], x_query, y_query, every_position)
+    own, dim = training.x.shape[2], queries.x.shape[2]
+    require(own == dim, f"training has {own} dimensions, and the contexts that are evaluated have {dim}")
+    return training
 
 
 # --- the tables ---
@@ -147,12 +159,14 @@ def measure(directory: Path, flags: argparse.Namespace) -> Iterator[dict[str, An
     most, _, sequences = run.contexts()
     tested, trained = _split(data, run.config, flags.data)
     pairs = None if data.fixed else most
-    batch = take(data, tested, pairs, sequences).batch
+    batch, _, left_out = take(data, tested, pairs, sequences)
+    least = f"{flags.data} has {len(batch.y)} contexts of the {most} pairs that {directory} takes, and its queries"
+    require(len(batch.y) > 1, f"{least}; two are needed")
     arrays = batch[:2] if sequences else batch[:4]
     training = None if trained is None else take(data, trained, pairs, sequences).batch
     told = None if training is None else training[:2] if sequences else training[:4]
     evaluation = evaluate(run, *arrays, training=told, estimate=flags.estimate)
-    write(directory, evaluation, flags.data)
+    write(directory, evaluation, flags.data, left_out)
     for name, row in evaluation.table.iterrows():
         if row["reason"]:
             yield {name: f"not defined: {row['reason']}"}
@@ -165,19 +179,29 @@ def _split(data: OwnData, config: Any, file: Path) -> tuple[np.ndarray, np.ndarr
 
     Of a file without a split they are the run's own where it was trained on that, else all.
     """
-    if getattr(config.data, "file", "") == os.path.abspath(file):
-        return sets_of(config).test, sets_of(config).train
+    if holds_contexts_of(str(file), config):
+        sets = sets_of(replace(config, data=replace(config.data, file=os.path.abspath(file))))
+        return sets.test, sets.train
     if data.split is None:
         return np.arange(len(data.lengths)), None
     train, _, test = (np.flatnonzero(data.split == code) for code in range(len(SPLITS)))
     return test if len(test) else np.flatnonzero(data.split > 0), train if len(train) > 1 else None
 
 
-def write(run: Path, evaluation: Evaluation, data: Path) -> None:
-    """Writes evaluate.csv, a row for each query, and evaluate.json: losses, reasons, facts, the file and its hash."""
+def write(run: Path, evaluation: Evaluation, data: Path, left_out: int) -> None:
+    """Writes evaluate.csv, a row for each query, and evaluate.json: losses, reasons, facts, the file and its hash.
+
+    left_out: how many contexts of the file have too few pairs.
+    """
     digest = hashlib.sha256(data.read_bytes()).hexdigest()[:16]
     rows = evaluation.table.astype(object).where(evaluation.table.notna(), None)
-    facts = {"loss_convention": CONVENTION, "data": str(data), "sha256": digest, "facts": evaluation.facts}
+    facts = {
+        "loss_convention": CONVENTION,
+        "data": str(data),
+        "sha256": digest,
+        "left_out": left_out,
+        "facts": evaluation.facts,
+    }
     write_json(run / layout.EVALUATION, facts | {"predictors": rows.to_dict("index")})
     write_csv(run / layout.EVALUATED_CONTEXTS, evaluation.contexts.to_dict("records"))
 

@@ -75,7 +75,7 @@ def predictions_of(model: Model, params: Any, batch: Any) -> jax.Array:
 
 def shapes_of(model: Model) -> dict[str, tuple[int, ...]]:
     """The shapes of a model's parameters, by module/name."""
-    return {name: leaf.shape for name, leaf in flattened(jax.eval_shape(model.init, key(0))).items()}
+    return {name: leaf.shape for name, leaf in flattened(jax.eval_shape(lambda: model.init(key(0)))).items()}
 
 
 def load_run(directory: str | Path) -> LoadedRun:

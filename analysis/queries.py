@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -36,6 +36,13 @@ class Queries(NamedTuple):
     def contexts(self) -> int:
         """B."""
         return len(self.x)
+
+    def cut(self) -> Iterator[Batch]:
+        """The contexts with the pairs that a query sees alone, [B] for each position; where each pair is a query."""
+        x, y, w = self.x, self.y, np.asarray(self.batch.w)[:: self.x.shape[1] - 1]
+        for seen in range(1, x.shape[1]):
+            parts: tuple[Any, ...] = (x[:, :seen], y[:, :seen], x[:, seen], y[:, seen], w)
+            yield Batch(*parts)
 
 
 def queries_of(
@@ -77,9 +84,12 @@ def predicts_every_position(model: Any, y: ArrayLike | None = None) -> bool:
 
 def predicted(name: str, model: Predicts, queries: Queries) -> np.ndarray:
     """The predictions [R] of a run, a function or an array, in float64; `ConfigError` for other shapes, and nan."""
+    values: Any
     if isinstance(model, Run):
-        model = model.predict
-    whole = np.asarray(_called(model, queries) if callable(model) else model, np.float64)
+        values = model.predict(queries.x, queries.y, queries.x_query)
+    else:
+        values = _called(model, queries) if callable(model) else model
+    whole = np.asarray(values, np.float64)
     if queries.x_query is None and whole.shape == queries.y.shape:
         whole = whole[:, 1:].reshape(-1)
     expected = queries.of.shape
@@ -92,11 +102,7 @@ def predicted(name: str, model: Predicts, queries: Queries) -> np.ndarray:
 def _called(function: Callable[..., Any], queries: Queries) -> Any:
     if queries.x_query is not None:
         return function(queries.x, queries.y, queries.x_query)
-    if getattr(function, "__func__", None) is Run.predict:  # of a decoder, which has all positions at once
-        return function(queries.x, queries.y)
-    x, y = queries.x, queries.y
-    each = [np.asarray(function(x[:, :seen], y[:, :seen], x[:, seen])) for seen in range(1, x.shape[1])]
-    require(
-        all(found.shape == (len(x),) for found in each), f"a function must give {len(x)} predictions, one a context"
-    )
+    each = [np.asarray(function(batch.x, batch.y, batch.x_query)) for batch in queries.cut()]
+    count = queries.contexts
+    require(all(found.shape == (count,) for found in each), f"a function must give {count} predictions, one a context")
     return np.stack(each, axis=1).reshape(-1)

@@ -36,12 +36,15 @@ MOST_RATES = 3  # steps with rates of their own that are fitted in seconds
 
 
 def registered(
-    run: Run | None, queries: Queries, training: Batch | None, estimate: bool, steps: int | None
+    run: Run | None, queries: Queries, training: Queries | None, estimate: bool, steps: int | None
 ) -> tuple[dict[str, Any], dict[str, np.ndarray | str]]:
     """Facts, and the predictions of each registered baseline of pairs, or why it has none."""
     config = None if run is None else run.config
+    fitted_on = None if training is None else training.batch
+    pairs = None if training is None else (training.x, training.y)
     if training is None and isinstance(config, RegressionConfig) and config.data.file:
-        training = own_set(config, "train", config.step_size_tasks)
+        fitted_on = own_set(config, "train", config.step_size_tasks)
+        pairs = np.asarray(fitted_on.x), np.asarray(fitted_on.y)
     told: list[RegressionConfig] = []
     facts: dict[str, Any] = {"steps": steps or 1}
     if isinstance(config, RegressionConfig):
@@ -50,20 +53,22 @@ def registered(
         facts = {"steps": descent.steps, "step_size": float(descent.step_size), "step_size_from": descent.source}
     count = int(facts["steps"])
     if estimate:
-        own, facts["estimated"] = _estimated(queries, training, count)
+        own, facts["estimated"] = _estimated(queries, pairs, count)
         told.append(own)
     found: dict[str, np.ndarray | str] = {FITTED: UNTRAINED}
-    if training is not None:
-        facts["fitted_step_size"] = search_step_size(training, count)
+    if fitted_on is not None:
+        facts["fitted_step_size"] = search_step_size(fitted_on, count)
         found[FITTED] = _values(GradientDescent(count, facts["fitted_step_size"], "fitted").predict, queries.batch)
     for name in (*names_of(ALWAYS, ALGORITHM, CORRUPTED), *NAMED_BASELINES):
         found[name] = _of_any(name, told, queries, count)
     return facts, found | _of_sequences(run, queries)
 
 
-def _estimated(queries: Queries, training: Batch | None, steps: int) -> tuple[RegressionConfig, dict[str, Any]]:
-    """A config with estimated moments: of the training contexts, or without them of the pairs of these."""
-    x, y = (queries.x, queries.y) if training is None else (np.asarray(training.x), np.asarray(training.y))
+def _estimated(
+    queries: Queries, training: tuple[np.ndarray, np.ndarray] | None, steps: int
+) -> tuple[RegressionConfig, dict[str, Any]]:
+    """A config with estimated moments: of the pairs of the training contexts, or without them of these."""
+    x, y = (queries.x, queries.y) if training is None else training
     of = estimated.estimate(x, y)
     data = DataConfig(
         dim=x.shape[2],
@@ -97,7 +102,11 @@ def _made(name: str, config: RegressionConfig, descent: GradientDescent, queries
     if name.startswith("gd_plus_plus") and gd_steps(config.model) > MOST_RATES and not config.model.recurrent:
         return SLOW
     try:
-        values = _values(made(name, config, descent), queries.batch)
+        predict = made(name, config, descent)
+        if queries.x_query is None and BASELINES.owner(name):  # a plugin's need not be a sum over pairs
+            values = np.stack([_values(predict, batch) for batch in queries.cut()], axis=1).reshape(-1)
+        else:
+            values = _values(predict, queries.batch)
     except ConfigError as reason:
         return str(reason)
     return values if np.isfinite(values).all() else "float32 does not hold its predictions on these contexts"

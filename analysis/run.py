@@ -99,7 +99,7 @@ class Run:
     def checkpoints(self) -> Iterator[tuple[int, Run]]:
         """(step, this run with the parameters of then) for each snapshot; `StoreError` if it kept none."""
         for step, then in self._loaded.checkpoints():
-            yield step, Run(self.path, then.params, step)
+            yield step, self._with(then.params, step)
 
     def with_params(self, params: Mapping[str, Mapping[str, Any]]) -> Run:
         """The same run with weights of yours; `StoreError` if they are another model's."""
@@ -108,7 +108,13 @@ class Run:
         from icl_lab.store.readers import check_arrays
 
         check_arrays(Path("these parameters"), flattened(params), shapes_of(self.model))
-        return Run(self.path, params)
+        return self._with(params)
+
+    def _with(self, params: Mapping[str, Any], step: int | None = None) -> Run:
+        """The run with other weights; what is read of its directory already is not read again."""
+        run = Run(self.path, params, step)
+        run.__dict__["_loaded"] = self._loaded
+        return run
 
     def predict(self, x: ArrayLike, y: ArrayLike, x_query: ArrayLike | None = None) -> np.ndarray:
         """Predictions on contexts x [B, N, D] with labels y [B, N], or on one context without the axis B.

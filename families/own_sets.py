@@ -49,10 +49,19 @@ def sets_of(config: Any) -> Sets:
     return sets
 
 
+def holds_contexts_of(path: str, config: Any) -> bool:
+    """Whether a file, whatever its name, holds the contexts that a config was made with."""
+    return bool(getattr(config.data, "file", "")) and _are_of(config, hashes_of(path, stamp(path)))
+
+
 def _check_unchanged(config: Any, hashes: Mapping[str, np.ndarray]) -> None:
+    said = f"{config.data.file} has changed since the run began; bring it back, or train another run"
+    require(_are_of(config, hashes), said)
+
+
+def _are_of(config: Any, hashes: Mapping[str, np.ndarray]) -> bool:
     was = {name: digest for name, _, digest in (entry.partition(":") for entry in config.shared)}
-    same = all(was.get(name, array_hash(part)) == array_hash(part) for name, part in hashes.items())
-    require(same, f"{config.data.file} has changed since the run began; bring it back, or train another run")
+    return all(was.get(name, array_hash(part)) == array_hash(part) for name, part in hashes.items())
 
 
 @lru_cache(maxsize=8)

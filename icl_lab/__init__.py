@@ -49,6 +49,8 @@ def load_run(run: RunOrPath) -> Run:
     """
     from icl_lab.analysis.run import Run
 
+    if isinstance(run, Run):  # whose weights may be others than its directory's
+        return run
     found = Run(run)
     _ = found.config  # says now what cannot be read
     return found
@@ -149,7 +151,7 @@ def sweep(
 
 
 def sample(run: RunOrPath, tasks: int, seed: int = 0) -> Batch:
-    """Contexts drawn as those of a run's evaluation, which no run has trained or been measured on.
+    """Contexts drawn as those of a run's evaluation, on which no run was trained or evaluated.
 
     A `Batch`: x [B, N, D], y [B, N], x_query [B, D], y_query [B], w [B, D] in NumPy; of a decoder every pair is a
     query. A function of the distribution and the seed alone, so that runs on one distribution are given the same.

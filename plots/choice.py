@@ -23,10 +23,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PANELS = 12  # of a figure, at most
-PAGE = 7.5  # inches that its axes may be high together
+PAGE_HEIGHT = 7.5  # inches that its axes may be high together
 NAMED = 12  # commands that are printed for one column, at most
 SHOWN = 8  # values of a column in a sentence
 CHOSEN = "chosen"  # of a table: the conditions that its rows were chosen by
+
+
+class Figures(NamedTuple):
+    """The files that were written, and lines that name what is not in them, each with a command that draws it."""
+
+    files: list[Path]
+    left: list[str]
 
 
 class Where(NamedTuple):

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from icl_lab.lab import cli
 from icl_lab.plots import choice, style
-from icl_lab.plots.choice import Left, Where
+from icl_lab.plots.choice import Figures, Left, Where
 from icl_lab.plots.sweep_curves import draw_noise, draw_ood
 from icl_lab.plots.sweep_dots import draw_alignment, draw_order
 from icl_lab.plots.sweep_lines import PHRASES
@@ -36,13 +36,6 @@ FIGURES: dict[str, Callable[..., Drawn]] = {
     "alignment_metrics": draw_alignment,
     "ood_curve": draw_ood,
 }
-
-
-class Figures(NamedTuple):
-    """The files that were written, and lines that name what is not in them, each with a command that draws it."""
-
-    files: list[Path]
-    left: list[str]
 
 
 def draw_sweep(

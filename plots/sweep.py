@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from icl_lab.lab import cli
 from icl_lab.plots import choice, style
-from icl_lab.plots.choice import Left, Where, said, short
+from icl_lab.plots.choice import Figures, Left, Where, said, short
 from icl_lab.plots.over_column import Place, axis_of, draw_line, finish_axes, label_axes
 from icl_lab.plots.sweep_columns import Asked, read_columns, scale_of
 from icl_lab.plots.sweep_panels import MARKS, Drawn
@@ -26,17 +26,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LINES = 9  # of a panel, at most: as many as there are colours
-PAGE = 2 * style.COLUMN  # inches: the width of a figure of several panels
+PAGE_WIDTH = 2 * style.COLUMN  # inches: the width of a figure of several panels
 HEIGHT, LOW = 1.9, 1.25  # inches of a panel, alone and of several
 FOLDER = Path("figs")
 SHARES = "shares of seeds with exact 95 % intervals"
-
-
-class Figures(NamedTuple):
-    """The files that were written, and lines that name what is not in them, each with a command that draws it."""
-
-    files: list[Path]
-    left: list[str]
 
 
 def draw_columns(source: Path, out: Path, asked: Asked, where: Sequence[Where] = ()) -> Figures:
@@ -101,7 +94,7 @@ def _panels(number: int) -> tuple[Any, Any]:
     if number == 1:
         return style.column_figure([HEIGHT])
     columns = 2 if number in (2, 4) else 3
-    return style.column_figure([LOW] * -(-number // columns), columns, PAGE, sharex=True, sharey=True)
+    return style.column_figure([LOW] * -(-number // columns), columns, PAGE_WIDTH, sharex=True, sharey=True)
 
 
 def _line(rows: pd.DataFrame, asked: Asked, panel: Any, hue: Any) -> Series:

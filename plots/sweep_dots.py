@@ -16,7 +16,7 @@ import numpy as np
 
 from icl_lab.lab.configs.registry import named, outputs_of
 from icl_lab.plots import style, sweep_lines, sweep_panels
-from icl_lab.plots.choice import PAGE, PANELS
+from icl_lab.plots.choice import PAGE_HEIGHT, PANELS
 from icl_lab.plots.sweep_lines import ordered
 from icl_lab.plots.sweep_panels import DESCENT, INK, MODEL, Drawn, Looks, Panel
 from icl_lab.plots.sweep_table import TASKS, Point, Series, points, records
@@ -198,7 +198,7 @@ def draw_alignment(table: pd.DataFrame, apart: Sequence[str] = ()) -> Drawn:
     groups = sweep_panels.by_setting(lines, names)
     shown = _conditions(lines, len(METRICS), {"model", *names})
     heights = [_height(list(dict.fromkeys(shown[id(line)] for line in group))) for group in groups.values()]
-    if sum(heights) > PAGE or len(METRICS) * len(heights) > PANELS:
+    if sum(heights) > PAGE_HEIGHT or len(METRICS) * len(heights) > PANELS:
         raise sweep_lines.too_large(used)
     figure, axes = style.column_figure(heights, len(METRICS), sharey="row")
     looks, series = Looks(lines), list[Series]()

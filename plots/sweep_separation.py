@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from icl_lab.plots import style, sweep_lines, sweep_panels
-from icl_lab.plots.choice import PAGE, PANELS
+from icl_lab.plots.choice import PAGE_HEIGHT, PANELS
 from icl_lab.plots.sweep_lines import Line
 from icl_lab.plots.sweep_panels import DESCENT, INK, MODEL, Drawn, Looks, Part
 from icl_lab.plots.sweep_table import DETECTORS, TASKS, Point, Series, points, records
@@ -92,7 +92,7 @@ def draw_separation(table: pd.DataFrame, apart: Sequence[str] = ()) -> Drawn:
     groups = _groups(lines, looks, split)
     columns = min(COLUMNS, len(parts))
     places = _places(groups, split)
-    if places.height * math.ceil(len(parts) / columns) > PAGE:
+    if places.height * math.ceil(len(parts) / columns) > PAGE_HEIGHT:
         raise sweep_lines.too_large(used)
     figure, axes = style.column_figure(
         [places.height] * math.ceil(len(parts) / columns), columns, sharex=True, sharey=True

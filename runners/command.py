@@ -71,7 +71,8 @@ def train(
 
         llc.check(request.llc, directory, config)
         check_parameters(Run(directory, config), request.weights)
-        check_column(Run(directory, config))
+        if request.process is None:  # else JAX must not have its devices yet
+            check_column(Run(directory, config))
 
     with locked_runs([(directory, request.config)], request.overwrite, strict=strict, check=check) as finished:
         # imported only now: JAX reads the number of threads once, when it gets its devices

@@ -7,7 +7,7 @@ says why: the training program depends on the number of steps, records stand at 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +101,6 @@ def _why_not(source: Path, run: Run, conditions: Mapping[str, Any], asked: Llc |
     shared = shared_with(run.config, run.directory, source)
     if _program(shorter, shared) != _program(run.config, shared):
         return f"its training depends on how many there are (schedule {run.config.training.schedule})"
-    checkpoint.read(source, step)
     return ""
 
 
@@ -125,11 +124,14 @@ def _go_on(source: Path, run: Run) -> str:
     meta, step = rundir.read_meta(source), checkpoint.steps(source)[-1]
     arrays = checkpoint.read(source, step)
     wanted = _records_until(run.config, step)
+    steps = {*wanted}
+    if [record["step"] for record in metrics(source) if record["step"] in steps] != wanted:
+        raise StoreError(f"{source / layout.METRICS} lacks records")
     if run.config.snapshots:
         _copy_snapshots(source, run, wanted)
     if run.config.keep_best:
         best_params.copy(source, run.directory)
-    write_blocks(run.directory / layout.METRICS, _copied_records(source, wanted))
+    write_blocks(run.directory / layout.METRICS, _copied_records(source, steps))
     carried = {name: meta[name] for name in CARRIED if name in meta}
     changed = provenance.changed_files(meta)
     facts = {**carried, **({"sources_changed": changed} if changed else {})}
@@ -139,13 +141,10 @@ def _go_on(source: Path, run: Run) -> str:
     return f"goes on from step {step} with the state of {printable(source)}"
 
 
-def _copied_records(source: Path, wanted: list[int]) -> Iterator[bytes]:
-    """The lines of the records of these steps; `StoreError` if one is missing."""
-    due = iter(wanted)
+def _copied_records(source: Path, steps: Collection[int]) -> Iterator[bytes]:
+    """The lines of the records of these steps."""
     for record in metrics(source):
-        if record["step"] in wanted:
-            if record["step"] != next(due):
-                raise StoreError(f"{source / layout.METRICS} lacks records")
+        if record["step"] in steps:
             yield (json_text(record, indent=None) + "\n").encode()
 
 

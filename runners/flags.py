@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from icl_lab.lab import cli
 from icl_lab.lab.configs.config_help import listing
 from icl_lab.lab.configs.earlier_names import todays_words
 from icl_lab.lab.configs.family import AUTO, Family, Flag, flag_of
-from icl_lab.lab.configs.keys import leaves
+from icl_lab.lab.configs.keys import find_key, leaves
 from icl_lab.lab.configs.presets import check_given, preset, resolve, set_values, value_at
 from icl_lab.lab.configs.registry import family_of_model, outputs_of
 from icl_lab.lab.configs.run import RunConfig
@@ -67,6 +67,25 @@ def config_flags(family: Family) -> list[Flag]:
     return [flag for flag in COMMON_FLAGS if flag.key in known] + [
         flag for flag in family.flags if flag not in family.lists
     ]
+
+
+def keys_of(model: str, names: Iterable[str]) -> dict[str, str]:
+    """{name: dotted key} of fields of a model's config.
+
+    A short name that is a flag's means what the flag means. `UsageError` for one that no field has, or several.
+    """
+    config = preset(model).to_dict()
+    known = leaves(config)
+    of_flags = keys_of_flags(family_of_model(model))
+    return {
+        name: name if name in known.values() else of_flags.get(name) or find_key(config, name, known) for name in names
+    }
+
+
+def keys_of_flags(family: Family) -> dict[str, str]:
+    """{name: key} of the flags of a family's runners and sweeps that set fields."""
+    flags = (*config_flags(family), *family.lists, *family.axes)
+    return {name: flag.key for flag in flags for name in (flag.name, *flag.short, *flag.former)}
 
 
 def parser(models: str | Sequence[str], prog: str, description: str) -> cli.Parser:

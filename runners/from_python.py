@@ -14,6 +14,7 @@ import numpy as np
 
 from icl_lab.lab.cli import UsageError
 from icl_lab.lab.configs.presets import command_of
+from icl_lab.lab.configs.registry import family_of, family_of_model
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.runners import command, flags
 from icl_lab.src.checks import UserError, require
@@ -34,7 +35,7 @@ class Diverged(UserError):
 def request_of(model: str | RunConfig, settings: Mapping[str, Any]) -> flags.Request:
     """What `icl-lab run MODEL` makes of flags of these names; other names are fields of the config.
 
-    `model` is a name, or the config of a run, in which the settings change fields.
+    `model` is a name, or the config of a run, in which the settings change fields; what follows these changes too.
     """
     if isinstance(model, str):
         return _read(model, [], settings)
@@ -43,19 +44,47 @@ def request_of(model: str | RunConfig, settings: Mapping[str, Any]) -> flags.Req
     require(not model.init_from or "init_from" in settings, "this config starts from parameters; give init_from too")
     begun = replace(model, init_from="")
     require(_read(model.name, words, {}).config == begun, f"no command trains this config of {model.name}")
-    return _read(model.name, words, settings)
+    changed = _changed(model, settings)
+    return _read(model.name, [word for word in words if _key(word) not in changed], settings)
+
+
+def _changed(config: RunConfig, settings: Mapping[str, Any]) -> set[str]:
+    """The keys that settings change in a config: those of their fields, and those that have followed them in it."""
+    fields = [name for name, value in settings.items() if value is not None and _is_field(config.name, name)]
+    changed = {*flags.keys_of(config.name, fields).values(), *(["data_seed", "init_seed"] * ("seed" in settings))}
+    for section, of in family_of(config).follows.items():
+        followed = of.removeprefix("as ")
+        for key in [key for key in changed if key.startswith(f"{followed}.")]:
+            name = key.removeprefix(f"{followed}.")
+            if getattr(getattr(config, section, None), name, None) == getattr(getattr(config, followed), name):
+                changed.add(f"{section}.{name}")
+    return changed
+
+
+def _is_field(model: str, name: str) -> bool:
+    """Whether a setting is a field of the config, as all are that are no options of the command."""
+    known = flags.parser(model, PROG, "")._option_string_actions
+    return name not in OF_COMMANDS and (f"--{name}" not in known or name in flags.keys_of_flags(family_of_model(model)))
+
+
+def _key(word: str) -> str:
+    """The key that a word of a command sets; "" for others."""
+    return word.removeprefix("--config.").partition("=")[0] if word.startswith("--config.") else ""
 
 
 def _read(model: str, words: list[str], settings: Mapping[str, Any]) -> flags.Request:
     known = flags.parser(model, PROG, "")._option_string_actions
+    fields = flags.keys_of_flags(family_of_model(model))
     arrays = {name: value for name, value in settings.items() if isinstance(value, Mapping)}
     require(arrays.keys() <= {"init_from"}, f"{next(iter(arrays), '')} is a dictionary; it must be one value")
-    more = [word for name, value in settings.items() if name not in arrays for word in _words(name, value, known)]
+    more = [
+        word for name, value in settings.items() if name not in arrays for word in _words(name, value, known, fields)
+    ]
     request = flags.read(model, PROG, "", [*words, *more])
     return flags.starting_from(request, arrays["init_from"]) if arrays else request
 
 
-def _words(name: str, value: Any, known: Mapping[str, Any]) -> Iterator[str]:
+def _words(name: str, value: Any, known: Mapping[str, Any], fields: Mapping[str, str]) -> Iterator[str]:
     """A keyword argument as words of the command; none for None."""
     if name in OF_COMMANDS:
         raise UsageError(f"{name} is a flag of commands; in Python, {OF_COMMANDS[name]}")
@@ -68,6 +97,8 @@ def _words(name: str, value: Any, known: Mapping[str, Any]) -> Iterator[str]:
         yield f"--{name}={_text(value)}"
     elif value:
         yield f"--{name}"
+    elif name in fields:  # a preset, or a config, may have it true
+        yield f"--config.{fields[name]}=false"
 
 
 def _text(value: Any) -> str:

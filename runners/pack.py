@@ -101,6 +101,7 @@ class Pack:
         self.hyperparameters = self.trainer.placed(batched_hyperparameters(trainings, width), width)
         self._placed_shared = self.trainer.placed(self.shared, 0)
         self.step, state, self.damaged = self._restore()
+        self._norms_of_step: tuple[int, list[np.ndarray]] = -1, []
         self.state = self.trainer.placed(state, width)
         self.run_seconds, self.chunk_steps = 0.0, 1
         self._loss_units = np.array([self.task.loss_unit(run.config) for run in runs], np.float64)
@@ -154,9 +155,11 @@ class Pack:
         """The norms and the rate of a run's next step, if its records have them."""
         if not self.runs[index].config.log_norms:
             return {}
-        step, place = np.int32(self.step), self.places[index]
-        norms = self.trainer.norms(self.state, self.hyperparameters, self._placed_shared, step)
-        return {name: float(np.asarray(values)[place]) for name, values in zip(NORMS, norms, strict=True)}
+        if self._norms_of_step[0] != self.step:  # one computation gives those of all runs
+            norms = self.trainer.norms(self.state, self.hyperparameters, self._placed_shared, np.int32(self.step))
+            self._norms_of_step = self.step, [np.asarray(values) for values in norms]
+        place = self.places[index]
+        return {name: float(values[place]) for name, values in zip(NORMS, self._norms_of_step[1], strict=True)}
 
     def params(self, index: int) -> Any:
         """A run's parameters as NumPy arrays."""

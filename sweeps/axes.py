@@ -10,11 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from icl_lab.lab.configs.earlier_names import renamed
-from icl_lab.lab.configs.family import AUTO, Family
-from icl_lab.lab.configs.keys import find_key, leaves
-from icl_lab.lab.configs.presets import preset, value_at
+from icl_lab.lab.configs.family import AUTO
+from icl_lab.lab.configs.presets import value_at
 from icl_lab.lab.configs.registry import family_of_model
-from icl_lab.runners.flags import config_flags
+from icl_lab.runners.flags import keys_of
 from icl_lab.src.checks import UsageError, require
 from icl_lab.src.words import in_brackets, parted
 
@@ -44,25 +43,6 @@ def fields(axis: Axis) -> tuple[str, ...]:
 def in_words(axis: Axis) -> str:
     """An axis in a sentence."""
     return " and ".join(fields(axis))
-
-
-def keys_of(model: str, names: Iterable[str]) -> dict[str, str]:
-    """{name: dotted key} of fields of a model's config.
-
-    A short name that is a flag's means what the flag means. `UsageError` for one that no field has, or several.
-    """
-    config = preset(model).to_dict()
-    known = leaves(config)
-    of_flags = _keys_of_flags(family_of_model(model))
-    return {
-        name: name if name in known.values() else of_flags.get(name) or find_key(config, name, known) for name in names
-    }
-
-
-def _keys_of_flags(family: Family) -> dict[str, str]:
-    """{name: key} of the flags of a family's runners and sweeps that set fields."""
-    flags = (*config_flags(family), *family.lists, *family.axes)
-    return {name: flag.key for flag in flags for name in (flag.name, *flag.short, *flag.former)}
 
 
 def checked_keys(model: str, axes: Axes) -> dict[str, str]:

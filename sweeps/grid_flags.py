@@ -11,7 +11,7 @@ from icl_lab.lab.configs.family import AUTO, Family, Flag
 from icl_lab.lab.configs.keys import leaves
 from icl_lab.lab.configs.presets import preset
 from icl_lab.lab.flag_types import SEEDS, Either, whole_number
-from icl_lab.runners.flags import list_values, reader
+from icl_lab.runners.flags import keys_of, list_values, reader
 from icl_lab.src.checks import require
 from icl_lab.src.fields import Meaning
 from icl_lab.sweeps import axes as axes_of_sweep
@@ -72,5 +72,5 @@ def grid_of(
 
 def _replaced(model: str, family: Family, axes: Mapping[Axis, Any], further: Axes) -> list[Flag]:
     """The flags of axes whose field another axis has too."""
-    keys = axes_of_sweep.keys_of(model, [name for axis in further for name in axes_of_sweep.fields(axis)]).values()
+    keys = keys_of(model, [name for axis in further for name in axes_of_sweep.fields(axis)]).values()
     return [flag for flag in family.axes if flag.name in axes and flag.key in keys]

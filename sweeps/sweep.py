@@ -15,10 +15,11 @@ from icl_lab.lab.executors.inline import in_this_process
 from icl_lab.lab.executors.remote import Resources
 from icl_lab.lab.executors.signals import catch_signals
 from icl_lab.lab.guest import as_guest, variables_as_before
+from icl_lab.runners.flags import keys_of
 from icl_lab.src.checks import UserError, one_of, require
 from icl_lab.store.outputs import out_file, out_folder
 from icl_lab.sweeps import work
-from icl_lab.sweeps.axes import Axis, keys_of, refuse_set
+from icl_lab.sweeps.axes import Axis, refuse_set
 from icl_lab.sweeps.command import planned_points
 from icl_lab.sweeps.execution import WIDTH, Execution
 from icl_lab.sweeps.grid import Grid

@@ -182,6 +182,18 @@ def test_a_config_is_trained_again_with_some_of_its_fields_changed() -> None:
     assert (changed.data_seed, changed.train.noise_p, changed.training.lr) == (3, 0.25, 1 / 3)
 
 
+def test_a_setting_changes_what_a_config_had_changed_before() -> None:
+    """Under the name of its flag, of its field in short or in full; what has followed it follows it again."""
+    first = {"steps": 100, "keep_best": True, "eval_tasks": 64, "noise_mode": "label_noise", "noise_p": 0.5}
+    config = from_python.request_of("lsa1", first | {"data_seed": 1, "init_seed": 2, "eval_noise_p": 0.1}).config
+    second = {"steps": 200, "keep_best": False, "eval_tasks": 32, "noise_p": 0.25, "seed": 3}
+    changed = from_python.request_of(config, second).config
+    assert (changed.training.steps, changed.keep_best, changed.eval_tasks) == (200, False, 32)
+    assert (changed.base.noise_p, changed.train.noise_p, changed.eval.noise_p) == (0.25, 0.25, 0.1)
+    assert (changed.data_seed, changed.init_seed) == (3, 3)
+    assert from_python.request_of(config, {"training.steps": 300}).config.training.steps == 300
+
+
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
@@ -247,6 +259,7 @@ def test_weights_of_ones_own_take_the_place_of_the_runs(lsa1_run: Path) -> None:
     run = icl_lab.load_run(lsa1_run)
     none = {module: {name: np.zeros_like(array) for name, array in leaf.items()} for module, leaf in run.params.items()}
     assert (run.with_params(none).predict(*run.batch[:3]) == 0).all()
+    assert icl_lab.load_run(run.with_params(none)).params is none
     assert (run.predict(*run.batch[:3]) != 0).all()
     with pytest.raises(StoreError, match="these parameters"):
         run.with_params({module: {name: array[:1] for name, array in leaf.items()} for module, leaf in none.items()})

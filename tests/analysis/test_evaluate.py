@@ -17,6 +17,7 @@ from icl_lab.families.regression.task import make_test_batch
 from icl_lab.src.checks import ConfigError
 from icl_lab.store import layout
 from icl_lab.store.metrics import read_summary
+from tests import processes
 from tests.doors import Ran, Refused, ran, refused
 from tests.runners.tiny import copied, lsa1_run, workshop
 from tests.test_icl_lab import decoder_run
@@ -149,6 +150,36 @@ def test_what_nobody_says_is_estimated_if_asked() -> None:
         estimate(X, np.zeros((B, N)))
 
 
+def test_at_every_position_whole_contexts_are_estimated_from() -> None:
+    """And not those of which a query sees the first pairs alone."""
+    found = evaluate(np.zeros((B, N)), X, Y, training=(X[:30], Y[:30]), estimate=True)
+    of = estimate(np.float32(X[:30]), np.float32(Y[:30]))
+    assert found.facts["estimated"]["noise_std"] == pytest.approx(of.noise_std, rel=1e-6)
+    assert found.facts["estimated"]["input_scale"] == pytest.approx(of.input_scale, rel=1e-6)
+
+
+A_PLUGIN = """
+import sys
+import numpy as np
+import icl_lab
+from icl_lab.lab import plugins
+plugins.load(sys.argv[1])
+x, y = np.random.default_rng(0).normal(size=(5, 4, 2)), np.random.default_rng(1).normal(size=(5, 4))
+found = icl_lab.evaluate(np.zeros((5, 4)), x, y, baselines={"own": lambda x, y, x_query: y.mean(axis=1)})
+np.testing.assert_allclose(found.contexts["mean_label"], found.contexts["own"], rtol=1e-5, atol=1e-6)
+"""
+
+
+@pytest.mark.robust
+def test_a_plugins_baseline_sees_the_pairs_before_a_query_alone(tmp_path: Path) -> None:
+    """A mean over pairs is not one over the pairs that it does not see."""
+    plugin = tmp_path / "mean_label.py"
+    lines = ["from icl_lab.lab import plugins", '@plugins.baseline("mean_label")', "def mean_label(batch, config):"]
+    plugin.write_text("\n".join([*lines, '    """The mean."""', "    return batch.y.mean(axis=1)"]))
+    done = processes.python("-c", A_PLUGIN, plugin)
+    assert done.returncode == 0, done.stderr
+
+
 # --- runs ---
 
 
@@ -195,6 +226,10 @@ def test_what_cannot_be_compared_is_refused(model: Any, arrays: Any, sentence: s
 def test_a_baselines_name_is_not_taken_twice_and_training_has_two_arrays_or_four() -> None:
     with pytest.raises(ConfigError, match="ridge is the name of a baseline already"):
         evaluate(ones, X, Y, baselines={"ridge": ones})
+    with pytest.raises(ConfigError, match="training has 3 dimensions, and the contexts that are evaluated have 4"):
+        evaluate(ones, X, Y, training=(X[:, :, :3], Y))
+    with pytest.raises(ConfigError, match="steps is 0; it must be a whole number of at least 1"):
+        evaluate(ones, X, Y, steps=0)
     with pytest.raises(ConfigError, match="training has 3 arrays"):
         evaluate(ones, X, Y, training=(X, Y, X_QUERY))
     with pytest.raises(ConfigError, match="every pair is a query already"):

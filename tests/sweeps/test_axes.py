@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from icl_lab.lab.configs.presets import preset, resolve, set_values
+from icl_lab.runners.flags import keys_of
 from icl_lab.sweeps import following
-from icl_lab.sweeps.axes import Axes, keys_of, of_words
+from icl_lab.sweeps.axes import Axes, of_words
 from icl_lab.sweeps.grid import Grid
 from icl_lab.sweeps.plan import plan
 from tests.doors import Ran, Refused
