@@ -18,7 +18,7 @@ from icl_lab.src.units import units_of
 
 
 def training_batch(key: Array, config: Any, size: int, shared: Shared) -> Batch:
-    """So many training contexts, drawn by the step's key, of the arrays that the runs of a pack share."""
+    """`size` training contexts, drawn by the step's key, of the arrays that the runs of a pack share."""
     rows = config.data.num_pairs - int(config.sequences) + int("x_query" not in shared)
     batch = sample_stored(key, shared, size, rows, drawn="lengths" in shared)
     return as_sequence(batch) if config.sequences else batch
@@ -30,7 +30,7 @@ PURPOSES = {"train": Purpose.STEP_SIZE, "eval": Purpose.EVAL, "test": Purpose.TE
 def own_set(config: Any, name: str, most: int | None = None) -> Batch:
     """The contexts of a set (train, eval, test), at most so many; baselines are fitted on those of the training.
 
-    Of contexts with more pairs than a batch has, pairs are drawn for the set's purpose by the data seed.
+    Where a context has more pairs than a batch, the data seed and the set's purpose draw which.
     """
     sets = sets_of(config)
     contexts: np.ndarray = getattr(sets, name)

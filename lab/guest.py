@@ -43,7 +43,7 @@ def as_guest() -> Iterator[None]:
 
 @contextmanager
 def variables_as_before() -> Iterator[None]:
-    """The same of what is computed in other processes, without JAX: environment variables are afterwards as before."""
+    """Puts environment variables back afterwards: for work in other processes, where this one needs no JAX."""
     before = dict(os.environ)
     try:
         yield

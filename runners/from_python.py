@@ -115,7 +115,7 @@ def _text(value: Any) -> str:
 
 
 def train(model: str | RunConfig, settings: Mapping[str, Any]) -> Path:
-    """The directory of a run that is done: of a finished one of this config, else trained, from its last checkpoint on.
+    """The directory of a finished run of this config; without one it is trained, from its last checkpoint on.
 
     A signal stops the training at a checkpoint and is raised again: the same call goes on. `Diverged` if it did.
     """

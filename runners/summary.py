@@ -41,7 +41,7 @@ def _title(config: RunConfig, steps: int) -> str:
 
 
 def _ends(values: Mapping[str, Any], config: RunConfig) -> Iterator[str]:
-    """Why a run ended early, and whose the numbers are where it has two sets of parameters."""
+    """Why a run ended early, and which parameters the numbers are of if the best ones were kept too."""
     if "stopped_early" in values:
         yield f"stopped early, of {config.training.steps} steps: {values['stopped_early']['reason']}"
     if best := values.get("best"):

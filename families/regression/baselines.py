@@ -257,7 +257,7 @@ def names_of(*compared: str) -> tuple[str, ...]:
 def made(name: str, config: RegressionConfig, descent: GradientDescent) -> Any:
     """A baseline as a predictor, batch in and predictions [B] out; `ConfigError` says why it is not defined.
 
-    Of standardised data those of this module see, as the model does, standardised pairs.
+    If the data are standardised, those of this module see standardised pairs, as the model does.
     """
     if BASELINES[name].compared == NAMED:
         return Partial(partial(registry.function(name), config=config))

@@ -152,7 +152,7 @@ _training_batch = jax.jit(training_batch, static_argnums=(1, 2))
 class GradientDescent(NamedTuple):
     """Gradient descent as a baseline: how many steps of which size, and where the size comes from.
 
-    Of standardised data it sees, as the model does, standardised pairs, and its predictions are taken back.
+    If the data are standardised it sees standardised pairs, as the model does, and its predictions are taken back.
     """
 
     steps: int

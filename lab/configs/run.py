@@ -72,7 +72,7 @@ class RunConfig:
         )
         check_fields(self)
         if self.stop_when:
-            condition_of(self.stop_when)
+            object.__setattr__(self, "stop_when", str(condition_of(self.stop_when)))  # however it is spaced
         for name in ("data_seed", "init_seed"):
             check_seed(name, getattr(self, name))
         records = self.training.steps // self.eval_every + self.log_records

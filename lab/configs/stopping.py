@@ -26,6 +26,9 @@ class Condition(NamedTuple):
     sign: str
     bound: float
 
+    def __str__(self) -> str:
+        return f"{self.column} {self.sign} {self.bound!r}"
+
     def holds(self, record: Mapping[str, Any]) -> bool:
         """Whether it holds at a record; not for a value that is missing or no number."""
         value = _number(record[self.column])
@@ -58,7 +61,7 @@ def condition_of(text: str) -> Condition:
 
 
 class Stopping:
-    """The rule of one run, which sees its records in order; that of step 0 is compared with and ends nothing."""
+    """The rule of one run, which sees its records in order. The record of step 0 is the first best and ends nothing."""
 
     def __init__(self, stop_when: str, patience: int):
         self.condition = condition_of(stop_when) if stop_when else None
@@ -66,7 +69,7 @@ class Stopping:
         self.best, self.best_step, self.worse = math.inf, 0, 0
 
     def reason(self, record: Mapping[str, Any]) -> str:
-        """Why the training ends with this record; "" if it goes on. `ConfigError` for a column that it has not."""
+        """Why the training ends with this record; "" if it goes on. `ConfigError` for a column it lacks."""
         loss, step, condition = _number(record[BEST]), record["step"], self.condition
         if loss < self.best:
             self.best, self.best_step, self.worse = loss, step, 0

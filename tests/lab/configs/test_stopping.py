@@ -79,3 +79,9 @@ def test_the_reason_is_in_words() -> None:
 def test_a_rule_is_in_the_id() -> None:
     ids = {config_id(RegressionConfig(**rule)) for rule in ({}, {"stop_when": "eval_loss < 1"}, {"patience": 3})}
     assert len(ids) == 3
+
+
+def test_a_rule_is_one_rule_however_it_is_spaced() -> None:
+    configs = [RegressionConfig(stop_when=text) for text in ("eval_loss < 0.1", "eval_loss<0.10", " eval_loss <1e-1 ")]
+    assert {config.stop_when for config in configs} == {"eval_loss < 0.1"}
+    assert len({config_id(config) for config in configs}) == 1
