@@ -12,6 +12,7 @@ from typing import Any
 from icl_lab.benchmarks import table
 from icl_lab.benchmarks.cases import SWEEPS
 from icl_lab.lab import cli
+from icl_lab.lab.command_end import typed
 from icl_lab.store.atomic import write_bytes
 from icl_lab.store.outputs import in_path, out_file
 from icl_lab.store.readers import StoreError, expecting, read_json
@@ -68,7 +69,7 @@ def main(argv: list[str]) -> None:
         raise cli.UsageError(f"{flags.page} is not a file")
     results = flags.results or sorted(RESULTS.glob("*.json"))
     if not results:
-        raise cli.UsageError("there are no results yet; python -m benchmarks.bench measures them")
+        raise cli.UsageError(f"there are no results yet; {typed('benchmarks.bench')} measures them")
     write_bytes(flags.page, filled(flags.page.read_text(encoding="utf-8"), results).encode())
     print(flags.page)
     first = read_json(results[0])

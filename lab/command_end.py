@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 CONSOLE_SCRIPT = "icl-lab"  # of an installation, which runs any command
+PACKAGE = "icl_lab"
+ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # of a checkout, or of the installed package
 INTERRUPTED = 128 + 2  # the exit status after Ctrl-C
 
 
@@ -50,16 +52,26 @@ def exit_with(sentence: str) -> NoReturn:
 
 def is_command() -> bool:
     """Whether this process runs a module of the repository; "-m" stands for it while its package is imported."""
-    path, folder = "".join(sys.argv[:1]), os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-    is_inside = path.endswith(".py") and not os.path.relpath(path, folder).startswith(".")  # nor in .venv
+    path = "".join(sys.argv[:1])
+    is_inside = path.endswith(".py") and not os.path.relpath(path, ROOT).startswith(".")  # nor in .venv
     return path == "-m" or os.path.basename(path) == CONSOLE_SCRIPT or is_inside
 
 
 def typed(module: str) -> str:
-    """How a command is called: as this process was, by `icl-lab` in any folder or by `python -m` from the root."""
-    words = getattr(sys, "orig_argv", [])[1:3]
-    is_script = "".join(words[:1]).endswith(os.sep + CONSOLE_SCRIPT) or words == ["-m", "icl_lab"]
-    return f"{CONSOLE_SCRIPT} {module}" if is_script else f"python -m {module}"
+    """How a reader calls a command: as this process was called, `icl-lab X`, `python -m icl_lab.X` or `python -m X`.
+
+    Where Python calls the library: `python -m X` in the root of a checkout, else `icl-lab X` where that is installed.
+    Advice is spelled so; what is written to files is spelled `python -m X`, whoever writes it.
+    """
+    words = getattr(sys, "orig_argv", [])[1:]
+    package, _, inside = (words[words.index("-m") + 1] if "-m" in words[:-1] else "").partition(".")
+    if "".join(words[:1]).endswith(os.sep + CONSOLE_SCRIPT):
+        return f"{CONSOLE_SCRIPT} {module}"
+    if package != PACKAGE and (is_command() or os.path.samefile(os.curdir, ROOT)):
+        return f"python -m {module}"
+    if package != PACKAGE and os.path.exists(os.path.join(os.path.dirname(sys.executable), CONSOLE_SCRIPT)):
+        return f"{CONSOLE_SCRIPT} {module}"
+    return f"python -m {PACKAGE}.{module}" if inside else f"python -m {PACKAGE} {module}"
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:

@@ -6,6 +6,7 @@ commands imports it first, so it uses only the standard library, as old Pythons 
 
 from __future__ import annotations
 
+from icl_lab.lab.command_end import ROOT as ROOT
 from icl_lab.lab.command_end import (
     UnusableEnvironment as UnusableEnvironment,  # first: it ends a command interrupted in the others
 )
@@ -55,7 +56,6 @@ EXTRAS = {
     "tensorboard": "tensorboard",
     "wandb": "wandb",
 }
-ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # of a checkout, or of the installed package
 MOST_THREADS = 1024  # no machine has more, and 100 000 threads would need gigabytes before the first step
 
 
@@ -65,8 +65,13 @@ def missing_requirement(version: tuple[int, ...] = sys.version_info[:3]) -> str 
         return f"this is Python {'.'.join(map(str, version))}, and 3.11 or newer is needed; {MAKE_ENV}"
     for module, package in PACKAGES.items():
         if module not in sys.modules and find_spec(module) is None:
-            return f"{sys.executable or 'this Python'} lacks the package {package}; {MAKE_ENV}"
+            return f"{sys.executable or 'this Python'} lacks the package {package}; {_remedy(package)}"
     return None
+
+
+def _remedy(package: str) -> str:
+    """How a required package is installed: in a checkout with all others, else by itself."""
+    return MAKE_ENV if os.path.exists(os.path.join(ROOT, "Makefile")) else _installation(package)
 
 
 def extra(module: str) -> Any:
@@ -86,11 +91,13 @@ def check_extra(package: str) -> None:
 
 
 def _lacking(package: str) -> str:
-    python = sys.executable or "python"
     pinned = f"requirements-{EXTRAS[package]}.txt"
     what = f"-r {pinned}" if os.path.exists(os.path.join(ROOT, pinned)) else f"'icl-lab[{EXTRAS[package]}]'"
-    line = f"{python} -m pip install {what}"
-    return f"{python} lacks the package {package}; install it with `{line}`"
+    return f"{sys.executable or 'python'} lacks the package {package}; {_installation(what)}"
+
+
+def _installation(what: str) -> str:
+    return f"install it with `{sys.executable or 'python'} -m pip install {what}`"
 
 
 def processors() -> int:

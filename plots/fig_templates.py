@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from icl_lab.lab import cli
+from icl_lab.lab.command_end import typed
 from icl_lab.plots import choice, style
 from icl_lab.plots.choice import Figures, Left, Where
 from icl_lab.plots.sweep_curves import draw_noise, draw_ood
@@ -29,6 +30,7 @@ from icl_lab.store.readers import StoreError
 if TYPE_CHECKING:
     import pandas as pd
 
+PROG = "plots.fig_templates"
 FIGURES: dict[str, Callable[..., Drawn]] = {
     "order_sensitivity": draw_order,
     "noise_robustness": draw_noise,
@@ -65,8 +67,8 @@ def draw_sweep(
         files |= {out / f"{name}.{suffix}": style.rendered(figure, suffix) for suffix in ("png", "pdf")}
         columns = [*rows[0]] if rows else [*PHRASES, *DRAWN]
         files[out / f"{name}.csv"] = csv_bytes(rows, columns)
-    command = ["python", "-m", "icl_lab.plots.fig_templates", "--from", str(source), *_flag("--panels", panels)]
-    return Figures(outputs.write(files, "plots.fig_templates"), _left(drawn, command, out))
+    command = [*typed(PROG).split(), "--from", str(source), *_flag("--panels", panels)]
+    return Figures(outputs.write(files, PROG), _left(drawn, command, out))
 
 
 def _setting(column: str, source: Path) -> dict[str, list[str]]:
@@ -94,7 +96,7 @@ def _left(drawn: Mapping[str, tuple[Drawn, list[Left]]], command: Sequence[str],
 
 def main(argv: list[str]) -> None:
     """The command line."""
-    parser = cli.Parser("plots.fig_templates", "Draws the figures of a sweep from its table.")
+    parser = cli.Parser(PROG, "Draws the figures of a sweep from its table.")
     parser.add_argument("--from", dest="source", metavar="FROM", type=in_path, required=True, help="the sweep's CSV")
     parser.add_argument("--out", type=out_folder, required=True, help="folder of the figures")
     choice.add_flags(parser, "setting whose values have panels apart, such as train_noise_mode")

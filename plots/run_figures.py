@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from icl_lab.lab import cli
+from icl_lab.lab.command_end import typed
 from icl_lab.plots.algorithm_distance import draw_algorithm_distance
 from icl_lab.plots.attention_quick import draw_attention
 from icl_lab.plots.compare_depth import draw_layerwise
@@ -56,7 +57,7 @@ def main(argv: list[str]) -> None:
     """The command line."""
     runs = parser().parse(argv).run
     if not runs:
-        raise cli.UsageError("no run to draw: give --run DIR (make demo_concat makes one)")
+        raise cli.UsageError(f"no run to draw: give --run DIR ({typed('runners.run')} lsa1 makes one)")
     for run in runs:
         draw_run(run)
         print(printable(run / layout.FIGURES))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from icl_lab.lab import cli
+from icl_lab.lab.command_end import typed
 from icl_lab.plots import choice, style
 from icl_lab.plots.choice import Figures, Left, Where, said, short
 from icl_lab.plots.over_column import Place, axis_of, draw_line, finish_axes, label_axes
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 LINES = 9  # of a panel, at most: as many as there are colours
 PAGE_WIDTH = 2 * style.COLUMN  # inches: the width of a figure of several panels
 HEIGHT, LOW = 1.9, 1.25  # inches of a panel, alone and of several
+PROG = "plots.sweep"
 FOLDER = Path("figs")
 SHARES = "shares of seeds with exact 95 % intervals"
 
@@ -42,8 +44,8 @@ def draw_columns(source: Path, out: Path, asked: Asked, where: Sequence[Where] =
     name = re.sub(r"[^\w.-]", "-", f"{short(asked.y)}_over_{short(asked.x)}")
     files = {out / f"{name}.{suffix}": style.rendered(drawn.figure, suffix) for suffix in ("png", "pdf")}
     files[out / f"{name}.csv"] = csv_bytes(drawn.rows)
-    words = ["python", "-m", "icl_lab.plots.sweep", "--from", str(source), *_flags(asked), *_conditions(where)]
-    return Figures(outputs.write(files, "plots.sweep"), list(choice.commands(left, name, words, out)))
+    words = [*typed(PROG).split(), "--from", str(source), *_flags(asked), *_conditions(where)]
+    return Figures(outputs.write(files, PROG), list(choice.commands(left, name, words, out)))
 
 
 def _flags(asked: Asked) -> list[str]:
@@ -149,9 +151,7 @@ def _caption(used: pd.DataFrame, table: pd.DataFrame, series: Sequence[Series], 
 
 def main(argv: list[str]) -> None:
     """The command line."""
-    parser = cli.Parser(
-        "plots.sweep", "Draws a column of a sweep's table over another, means over seeds with intervals."
-    )
+    parser = cli.Parser(PROG, "Draws a column of a sweep's table over another, means over seeds with intervals.")
     parser.add_argument("--from", dest="source", metavar="FROM", type=in_path, required=True, help="the sweep's CSV")
     parser.add_argument("--x", metavar="COLUMN", required=True, help="column along the x axis, such as a swept field")
     parser.add_argument("--y", metavar="COLUMN", required=True, help="column of numbers along the y axis")

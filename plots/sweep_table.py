@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from icl_lab.lab.command_end import typed
 from icl_lab.lab.configs.columns import has_trained
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.plots import sweep_lines
@@ -120,9 +121,8 @@ def _differing(pair: pd.DataFrame) -> str:
     if not fields:
         return ""
     value = said(pair[fields[0]].iloc[0])
-    return (
-        f"; they differ in {', '.join(fields)}: --where {fields[0]}={value} chooses, and plots.sweep draws any column"
-    )
+    chooses = f"--where {fields[0]}={value} chooses, and {typed('plots.sweep')} draws any column"
+    return f"; they differ in {', '.join(fields)}: {chooses}"
 
 
 # Columns of a figure's CSV, behind the settings: whose numbers, which, where, and of each seed the value.

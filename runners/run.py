@@ -25,7 +25,7 @@ def model_of_line(argv: Sequence[str], prog: str, text: str) -> str | None:
 
 def main(argv: list[str]) -> int:
     """The command line: the model, then the flags of its family."""
-    model = model_of_line(argv, PROG, __doc__ or "")
+    model = model_of_line(argv, PROG, "Trains any model.")
     if model is None:
         return 0
     text = f"Trains {model}, of the family {family_of_model(model).name}."

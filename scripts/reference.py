@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from icl_lab.lab import cli
+from icl_lab.lab.command_end import typed
 from icl_lab.lab.loaded_plugins import LOADED
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,7 +39,7 @@ def main(argv: list[str]) -> int:
     made = text()
     same = PAGE.exists() and PAGE.read_text(encoding="utf-8") == made
     if flags.check and not same:
-        print("docs/reference.md is not what the code says: python -m scripts.reference")
+        print(f"docs/reference.md is not what the code says: {typed('scripts.reference')}")
         return 1
     if not same:
         write_bytes(PAGE, made.encode())

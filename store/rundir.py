@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from icl_lab.lab.configs.identity import config_id
@@ -123,7 +124,7 @@ def _find(identity: str, required: RunConfig, dependent: Path) -> Path:
     if unfinished is None:
         raise StoreError(
             f"{dependent} builds on {text} (id {identity}), which is not in {dependent.parent}; train it first: "
-            f"{command_of(required)} --out {dependent.parent / required.name}"
+            f"{command_of(required)} --out {quote(str(dependent.parent / required.name))}"
         )
     status = read_status(unfinished)
     remedy = "choose other settings" if status == "diverged" else "let it finish first"

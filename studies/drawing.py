@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from icl_lab.lab.command_end import typed
 from icl_lab.lab.configs.run import to_dict
 from icl_lab.lab.executors.task import Executor
 from icl_lab.src.intervals import SCALES
@@ -108,7 +109,7 @@ def _labels(figure: AnyFigure, table: Path, bundle: Mapping[str, Any]) -> Labels
         return figure.labels(_seeds(bundle["configs"]))
     print(
         f"{printable(table)} was written before it had a column {', '.join(missing)}: it is drawn as it was; "
-        f"'{bundle['command']}' measures it again"
+        f"'{typed(bundle['command'].removeprefix('python -m '))}' measures it again"
     )
     labels: Labels = bundle["labels"]
     return labels

@@ -11,7 +11,7 @@ PROG = "sweeps.run"
 
 def main(argv: list[str]) -> int:
     """The command line: the model, then the flags of its family's axes."""
-    model = model_of_line(argv, PROG, __doc__ or "")
+    model = model_of_line(argv, PROG, "Trains any model on a grid.")
     if model is None:
         return 0
     family, text = family_of_model(model), f"Trains {model} on a grid, and writes one CSV."

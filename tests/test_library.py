@@ -36,8 +36,10 @@ def in_a_folder_of_a_user(tmp_path: Path) -> tuple[Path, dict[str, str]]:
     bin_folder, folder = tmp_path / "bin", tmp_path / "mine"
     bin_folder.mkdir()
     folder.mkdir()
-    for name, words in {"python": "", "icl-lab": "-m icl_lab"}.items():
-        (bin_folder / name).write_text(f'#!/bin/sh\nexec {sys.executable} {words} "$@"\n')
+    python = f'#!/bin/sh\nexec {sys.executable} "$@"\n'
+    script = f"#!{sys.executable}\nfrom icl_lab.lab.commands import main\n\nraise SystemExit(main())\n"  # as pip's
+    for name, text in {"python": python, "icl-lab": script}.items():
+        (bin_folder / name).write_text(text)
         (bin_folder / name).chmod(0o755)
     path = f"{bin_folder}{os.pathsep}{os.environ['PATH']}"
     package = tmp_path / "installed"

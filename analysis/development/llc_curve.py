@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import ArrayLike
 from icl_lab.analysis.development.smooth_curve import LEAST
 from icl_lab.analysis.llc.health import is_healthy
 from icl_lab.analysis.llc.settings import Settings
+from icl_lab.lab.command_end import typed
 from icl_lab.lab.configs.run import fields_of
 from icl_lab.src.checks import require
 from icl_lab.store import layout
@@ -22,6 +24,7 @@ from icl_lab.store.rundir import read_config
 if TYPE_CHECKING:
     import pandas as pd
 
+ESTIMATE = "analysis.llc"  # the command
 TEXT = ("settings", "health", "data", "mask", "preconditioner")
 ERROR = "llc_se"  # a column that a table may have; else the interval says it
 SETTINGS = tuple(field.name for field in fields(Settings))
@@ -104,7 +107,7 @@ def _table(run: Path) -> pd.DataFrame:
     path = run / layout.LLC
     if not path.exists():
         raise StoreError(
-            f"{run} has no {layout.LLC}; estimate it first: python -m analysis.llc --run {run} --checkpoints all"
+            f"{run} has no {layout.LLC}; estimate it first: {typed(ESTIMATE)} --run {quote(str(run))} --checkpoints all"
         )
     return read_csv(path, NUMBERS, TEXT, infinite=("llc_low", "llc_high"))
 
@@ -144,7 +147,7 @@ def _curve(run: Path, name: str, rows: pd.DataFrame, healthy_only: bool) -> LlcC
     if len(there) < LEAST:
         raise StoreError(
             f"{run} has {len(there)} {'healthy ' if healthy_only else ''}checkpoints with an LLC of the setting "
-            f"{name}, and stages need {LEAST}; estimate more by analysis.llc --checkpoints all"
+            f"{name}, and stages need {LEAST}; estimate more by {typed(ESTIMATE)} --checkpoints all"
         )
     steps, llc, low, high, loss, null = (there[column].to_numpy(float) for column in NUMBERS[:6])
     errors = there[ERROR].to_numpy(float) if ERROR in there else standard_errors(low, high, there["chains"])

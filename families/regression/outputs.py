@@ -11,6 +11,7 @@ from typing import Any
 from icl_lab.families.regression.config import RegressionConfig, gd_steps
 from icl_lab.families.regression.table import COLUMNS, gain
 from icl_lab.families.summary import LABELS, header, own_contexts, row, shown
+from icl_lab.lab.command_end import typed
 from icl_lab.lab.configs import columns
 from icl_lab.lab.configs.family import Flag
 from icl_lab.lab.configs.outputs import Analysis, Criterion, Curve, NamedLoss, Outputs, Panel, Summary
@@ -129,7 +130,7 @@ def _known_losses(run: Path, config: RegressionConfig) -> dict[str, Any]:
         return {}
     path = run / layout.COMPARATORS
     if not path.exists():
-        return {"command": f"python -m analysis.comparators --run {quote(str(run))}"}
+        return {"command": f"{typed('analysis.comparators')} --run {quote(str(run))}"}
     values = read_json(path)
     return {name: values[name] for name in labels if name in values or name not in BY_POSITION}
 

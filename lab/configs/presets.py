@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from ml_collections import ConfigDict
 
+from icl_lab.lab.command_end import typed
 from icl_lab.lab.configs.earlier_names import TRUTH, renamed, todays_value
 from icl_lab.lab.configs.family import AUTO
 from icl_lab.lab.configs.identity import with_dependencies
@@ -123,9 +124,9 @@ def check_given(config: RunConfig, *groups: Mapping[str, Any]) -> None:
 
 
 def command_of(config: RunConfig) -> str:
-    """`python -m runners.run MODEL` with what differs from the config's preset, quoted for a shell."""
+    """The command that trains a config: `runners.run MODEL` with what differs from its preset, quoted for a shell."""
     begun = fields_of(completed(preset(config.name, config.preset)))
-    words = ["python", "-m", "runners.run", config.name]
+    words = [*typed("runners.run").split(), config.name]
     if config.preset != RunConfig.preset:
         words += ["--preset", config.preset]
     if config.data_seed == config.init_seed != 0:

@@ -94,7 +94,7 @@ def test_the_command_names_what_is_left_out_and_its_commands_run(source: Path, t
     named = [line for line in done.stdout.splitlines() if line.startswith("not in ")]
     line = next(line for line in named if line.startswith("not in order_sensitivity") and "label_noise;" in line)
     words = shlex.split(line.partition("; ")[2])
-    assert words[:3] == ["python", "-m", "icl_lab.plots.fig_templates"]
+    assert words[:3] == ["python", "-m", "plots.fig_templates"]
     again = processes.command("plots.fig_templates", *words[3:])
     assert (again.returncode, again.stderr) == (0, "")
     folder = tmp_path / "figs" / "train_noise_mode=label_noise"

@@ -184,9 +184,7 @@ def test_what_does_not_fit_is_named_with_commands_that_draw_it(tmp_path: Path, c
         assert len({row[DEPTH] for row in rows}) <= sweep.LINES
         drawn |= {(row["x"], row[DEPTH], row["heads"]) for row in rows}
         for line in said[3:]:
-            assert re.match(
-                r"not in test_loss_over_lr: (heads|model.num_layers)=[\d,]+; python -m icl_lab\.plots\.sweep ", line
-            )
+            assert re.match(r"not in test_loss_over_lr: (heads|model.num_layers)=[\d,]+; python -m plots\.sweep ", line)
             waiting.append(shlex.split(line.partition("; ")[2])[3:])
             lines += 1
     assert drawn == {*product(RATES[:1], LAYERS, LAYERS)}
