@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,6 +17,7 @@ from icl_lab.src.checks import ConfigError, require
 from icl_lab.src.data_config import FileData, LinearData
 from icl_lab.store.outputs import in_path
 
+FAR = 3.0  # times the scale that a preset is made for, or less than a third of it
 HELD_OUT = 10  # one context in so many is kept for the evaluation, and one for the test
 PAIRS_A_DIM = 2  # of a sequence whose length nobody says, as of drawn ones
 ROUNDING = 4 * float(np.finfo(np.float32).eps)  # relative: numbers that differ by less are one
@@ -42,6 +43,23 @@ class OwnDataRun(RunConfig):
     def shares_arrays(self) -> bool:
         """Whether there is a file, whose contexts all runs of a pack have in common."""
         return bool(data_of(self).file)
+
+    @property
+    def data_file(self) -> str:
+        """The file of its contexts; empty if they are drawn."""
+        return data_of(self).file
+
+    def notes(self) -> Iterator[str]:
+        """Contexts that are left out, and a scale that is far from that of drawn ones."""
+        if not self.shares_arrays:
+            return
+        data, sets = data_of(self), sets_of(self)
+        if count := sets.left_out:
+            needed = rows_needed(sets.data, data.num_pairs, self.sequences)
+            who, are = (f"{count} contexts have", "are") if count > 1 else ("1 context has", "is")
+            yield f"{data.file}: {who} fewer than {needed} pairs and {are} left out"
+        if not data.standardize:
+            yield from _far(self, sets)
 
     def check_drawn(self) -> None:
         """`ConfigError` if contexts are a file's, of which there are no new ones."""
@@ -133,6 +151,24 @@ def drawn_scale(data: Mapping[str, Any], dim: int) -> tuple[float, float]:
     drawn = LinearData(dim, 1, data["input_distribution"], data["input_range"], data["weight_scale"])
     deviation = drawn.input_variance**0.5
     return deviation, deviation * drawn.weight_scale * math.sqrt(dim)
+
+
+def _far(config: Any, sets: Sets) -> Iterator[str]:
+    """A line if the root mean square of inputs or labels is far from that of drawn ones."""
+    from icl_lab.lab.configs.presets import preset
+
+    try:
+        begun = preset(config.name, config.preset).to_dict()["data"]
+    except (ConfigError, KeyError):
+        begun = fields_of(type(config)().data)
+    for name, drawn in zip(("x", "y"), drawn_scale(begun, config.data.dim), strict=True):
+        is_now = float(np.sqrt(np.mean(np.square(sets.stored[name], dtype=np.float64))))
+        if not 1 / FAR <= is_now / drawn <= FAR:
+            yield (
+                f"{config.data.file}: {name} has a root mean square of {is_now:.3g}; rate and clips of the preset are "
+                f"for {drawn:.3g}: --standardize brings it there"
+            )
+            return
 
 
 def _check_same(values: Mapping[str, Any], result: Mapping[str, Any]) -> None:

@@ -49,6 +49,14 @@ def sets_of(config: Any) -> Sets:
     return sets
 
 
+def facts_of(config: Any) -> dict[str, Any]:
+    """What the summary of a run says of its contexts; scales are None where a model sees the data as they are."""
+    data, sets = config.data, sets_of(config)
+    scaling = {name: getattr(data, name) for name in data.without_meaning} if data.standardize else None
+    counts = {name: len(part) for name, part in zip(SPLITS, (sets.train, sets.eval, sets.test), strict=True)}
+    return {"file": data.file, "contexts": counts, "left_out": sets.left_out, "standardized": scaling}
+
+
 def holds_contexts_of(path: str, config: Any) -> bool:
     """Whether a file, whatever its name, holds the contexts that a config was made with."""
     return bool(getattr(config.data, "file", "")) and _are_of(config, hashes_of(path, stamp(path)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
@@ -56,7 +56,6 @@ class TaskSpec(NamedTuple):
     test_metrics: Callable[[Any, Model, Any, Any], Mapping[str, Any]] = lambda config, model, params, eval_set: {}
     references: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]] = lambda config, summary: {}
     loss_unit: Callable[[Any], float] = lambda config: 1.0
-    notes: Callable[[Any], Iterable[str]] = lambda config: ()
 
 
 def task_of(config: RunConfig) -> TaskSpec:

@@ -25,7 +25,7 @@ from icl_lab.analysis import (
     weights,
 )
 from icl_lab.analysis.loaded_run import compared
-from icl_lab.families.own_facts import facts_of
+from icl_lab.families.own_sets import facts_of
 from icl_lab.src.model import Batch
 from icl_lab.store import layout
 from icl_lab.store.atomic import write_npz

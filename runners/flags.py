@@ -128,14 +128,14 @@ def parser(models: str | Sequence[str], prog: str, description: str) -> cli.Pars
     for flag in config_flags(family):
         value = f" (preset: {value_at(defaults, flag.key)})" if flag.default is None else ""
         value = "" if value == " (preset: )" else value
-        _add(built, flag, value)
+        add_flag(built, flag, value)
     cli.add_word_lists(built, family.lists)
     built.epilog = "--config.KEY=VALUE sets any other field of the config, as in --config.eval_tasks=512."
     for name, (instead, text) in family.switches.items():
         if first in instead:
             built.add_argument(f"--{name}", action="store_true", help=text)
     for flag in outputs_of(family).options:
-        _add(built, flag)
+        add_flag(built, flag)
     llc.add_flags(built)
     distributed.add_flags(built)
     return built
@@ -154,7 +154,7 @@ def source(text: str) -> str:
     return text
 
 
-def _add(built: cli.Parser, flag: Flag, value: str = "") -> None:
+def add_flag(built: cli.Parser, flag: Flag, value: str = "") -> None:
     """Adds a flag; one with choices also accepts "auto" if that is its default."""
     if flag.read is bool:
         default = None if flag.key else False  # a preset's value stays where the flag is not given

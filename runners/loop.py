@@ -19,7 +19,6 @@ import jax
 import numpy as np
 
 from icl_lab.families.shared_arrays import note_frozen
-from icl_lab.families.task import task_of
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.lab.environment import num_threads
 from icl_lab.lab.executors.signals import Signals, Stopped, catch_signals
@@ -81,7 +80,7 @@ def run_pack(
         check_column(run)
     use_highest_precision()
     logger.line(f"device: {device_text()}")
-    for note in dict.fromkeys(note for run in runs for note in task_of(run.config).notes(run.config)):
+    for note in dict.fromkeys(note for run in runs for note in run.config.notes()):
         logger.line(printable(note))
     status = {run: rundir.read_status(run.directory) for run in runs}
     pending = [run for run in runs if status[run] not in rundir.FINISHED]

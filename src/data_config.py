@@ -104,6 +104,8 @@ class FileData(LinearData):
     sees (x - x_mean) / x_scale and (y - y_mean) / y_scale, and its predictions are taken back: `src.units`.
     """
 
+    SCALING: ClassVar[tuple[str, ...]] = ("x_mean", "x_scale", "y_mean", "y_scale")  # fields that the file says
+
     file: str = field("", "NPZ or CSV file of contexts of one's own; empty: contexts are drawn")
     split_seed: int = field(0, "file: seed of which contexts are kept for evaluation and test", least=0)
     standardize: bool = field(False, "file: inputs and labels are brought to the mean and scale of drawn ones")
@@ -132,7 +134,7 @@ class FileData(LinearData):
     @property
     def without_meaning(self) -> list[str]:
         """Fields that nobody sets: the file gives them their values."""
-        return ["x_mean", "x_scale", "y_mean", "y_scale"]
+        return [*self.SCALING]
 
     def check_drawn(self, user: str) -> None:
         """`ConfigError` for contexts from a file, of whose distribution `user` would have to know."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from icl_lab.lab import cli
@@ -78,11 +78,18 @@ def planned(grids: Sequence[Grid], quiet: bool) -> list[Point]:
 
 
 def planned_points(grid: Grid, quiet: bool) -> list[Point]:
-    """The points of a grid; prints which fields follow those that are swept."""
+    """The points of a grid; prints which fields follow those that are swept, and notes on the contexts of files."""
     points = planned([grid], quiet)
-    for line in () if quiet else following.lines(grid, points):
+    for line in () if quiet else (*following.lines(grid, points), *_notes(points)):
         print(printable(line))
     return points
+
+
+def _notes(points: Sequence[Point]) -> list[str]:
+    """The notes on the contexts of files, each once."""
+    configs: Iterable[Any] = (point.run.config for point in points if point.run.config.data_file)
+    of_files = {config.data: config for config in configs}
+    return list(dict.fromkeys(note for config in of_files.values() for note in config.notes()))
 
 
 def carry_out(points: Sequence[Point], how: Execution) -> int:

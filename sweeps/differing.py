@@ -17,12 +17,14 @@ from icl_lab.lab.configs.registry import family_of, named, outputs_of
 from icl_lab.lab.configs.run import RunConfig, Seeds, fields_of, seeds_of, with_seeds
 from icl_lab.lab.registries import FAMILIES
 from icl_lab.src.checks import ConfigError
+from icl_lab.src.data_config import FileData
 from icl_lab.store import rundir
 from icl_lab.store.listing import flat
 from icl_lab.store.readers import StoreError
 from icl_lab.sweeps.plan import Point
 
 FOLLOWING = {"name", "preset", "shared", "requires", "data_seed"}  # from other fields, or shown by the model and seed
+FOLLOWING |= {f"data.{name}" for name in FileData.SCALING}
 MOST_TRIED = 16  # values of a field that are exchanged to see whether a column shows it
 INIT = "init_seed"  # shown where it is not the seed of the data
 

@@ -11,11 +11,13 @@ from icl_lab.lab.configs.family import Family
 from icl_lab.lab.configs.keys import OUTSIDE
 from icl_lab.lab.configs.registry import family_of_model
 from icl_lab.lab.configs.run import fields_of
+from icl_lab.src.data_config import FileData
 from icl_lab.store.listing import flat
 from icl_lab.sweeps.grid import Grid
 from icl_lab.sweeps.plan import Point
 
 NAMING = {*OUTSIDE, "name", "preset", "data_seed", "init_seed"}  # fields that say which run it is
+SCALING = {f"data.{name}" for name in FileData.SCALING}  # numbers of a file, which nobody looks for here
 MOST_AXES = 2  # that a sentence gives values for
 MOST_VALUES = 6  # in a sentence
 
@@ -53,7 +55,7 @@ def _differs(field: str, configs: Sequence[Fields]) -> bool:
 def _may_follow(field: str, swept: Mapping[str, str], family: Family) -> bool:
     """Whether a field is neither swept, nor one that names a run, nor one that says itself what it follows."""
     says = family.follows.get(field) or family.follows.get(field.partition(".")[0])
-    return not (field in swept or field in NAMING or says)
+    return not (field in swept or field in NAMING | SCALING or says)
 
 
 def _followed(field: str, swept: Sequence[str], configs: Sequence[Fields]) -> Followed | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from icl_lab.lab.configs.family import AUTO
 from icl_lab.lab.configs.identity import depends_on_nothing, with_dependencies
-from icl_lab.lab.configs.presets import resolve, set_values
+from icl_lab.lab.configs.presets import check_given, resolve, set_values
 from icl_lab.lab.configs.registry import family_of_model, models
 from icl_lab.lab.configs.run import RunConfig, Seeds, seeds_of, with_seeds
 from icl_lab.runners.flags import preset_for_depth
@@ -87,6 +87,7 @@ class Grid:
         config = presets.of(chosen)
         set_values(config, self._seeds(self.seeds[0], taken), chosen, self.settings)
         resolved = resolve(config)
+        check_given(resolved, self.settings, chosen)
         own, changes = seeds_of(resolved), [self._seeds(seed, taken) for seed in self.seeds]
         seeds = [Seeds(each.get("data_seed", own.data), each.get("init_seed", own.init)) for each in changes]
         seeded = [with_seeds(resolved, each) for each in seeds]

@@ -1,4 +1,7 @@
-"""The flags of a sweep's grid: a list for each axis of a family, and --sweep and --zip for any other field."""
+"""The flags of a sweep's grid: a list for each axis of a family, and --sweep and --zip for any other field.
+
+Each other flag of the runner that sets a field has one value for all runs.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,8 @@ from icl_lab.lab import cli
 from icl_lab.lab.configs.family import AUTO, Family, Flag
 from icl_lab.lab.configs.keys import leaves
 from icl_lab.lab.configs.presets import preset
-from icl_lab.lab.flag_types import SEEDS, Either, whole_number
-from icl_lab.runners.flags import keys_of, list_values, reader
+from icl_lab.lab.flag_types import SEEDS, Either
+from icl_lab.runners.flags import add_flag, config_flags, keys_of, list_values, reader
 from icl_lab.src.checks import require
 from icl_lab.src.fields import Meaning
 from icl_lab.sweeps import axes as axes_of_sweep
@@ -19,6 +22,7 @@ from icl_lab.sweeps.axes import RESERVED, Axes, Axis
 from icl_lab.sweeps.grid import Grid
 
 SWEEP = "any field as an axis, FIELD=VALUES, as in lr=1e-3,3e-3 or attention=(softmax,linear),(linear); may be repeated"
+FILE = {"data", "file", "data.file"}  # names of the field for a file of contexts
 ZIP = "one axis whose fields move together, as in lr=1e-3,1e-4 steps=1000,5000; may be repeated"
 
 
@@ -34,13 +38,19 @@ def add_flags(built: cli.Parser, family: Family, defaults: Mapping[str, Sequence
         text = str(Meaning(flag.text, flag.choices or ()))
         cli.add_list(built, options, or_auto(flag), defaults.get(flag.name, (AUTO,)), text)
         cli.add_former_names(built, flag.name, flag.former)
+    for flag in _settings(family):
+        add_flag(built, flag)
     cli.add_word_lists(built, family.lists)
     built.config_keys = [key for key in leaves(preset(next(iter(family.models))).to_dict()) if key not in RESERVED]
-    if "steps" not in [flag.name for flag in family.axes]:
-        built.add_argument("--steps", type=whole_number, help="training steps; default: the preset's")
     built.add_argument("--sweep", nargs="+", action="extend", default=[], metavar="FIELD=VALUES", help=SWEEP)
     built.add_argument("--zip", nargs="+", action="append", default=[], metavar="FIELD=VALUES", help=ZIP)
     built.epilog = "--config.KEY=VALUE sets any field of the config, as in --config.eval_tasks=512."
+
+
+def _settings(family: Family) -> list[Flag]:
+    """The runner's flags that set a field and are no axes."""
+    swept = {flag.key for flag in family.axes}
+    return [flag for flag in config_flags(family) if flag.key not in swept]
 
 
 def or_auto(flag: Flag) -> Callable[[str], Any]:
@@ -53,20 +63,24 @@ def grid_of(
 ) -> Grid:
     """The grid that flags ask for. Axes at "auto" are left out, so that models of other families need not have them.
 
-    A field that --sweep or --zip names replaces a flag's axis that has its default.
+    A field that --sweep or --zip names replaces a flag's axis that has its default. Defaults that say how contexts are
+    drawn are left out where these are a file's.
     """
     values_of = {flag.name: getattr(flags, flag.name) for flag in family.axes}
     axes: dict[Axis, Sequence[Any]] = {name: values for name, values in values_of.items() if values != [AUTO]}
     further = axes_of_sweep.of_words(flags.sweep, flags.zip)
-    steps = {} if "steps" in values_of else {"training.steps": flags.steps}
-    lists = {key: value for key, value in list_values(family, flags).items() if value is not None}
-    settings = {**steps, **lists, **overrides}
+    of_all = {flag.key: getattr(flags, flag.name) for flag in _settings(family)} | list_values(family, flags)
+    settings = {**{key: value for key, value in of_all.items() if value is not None}, **overrides}
     if further:
         model = flags.models[0]
         axes_of_sweep.refuse_set(model, further, settings)
         for flag in _replaced(model, family, axes, further):
             given = axes.pop(flag.name)
             require(given == [*defaults.get(flag.name, ())], f"{flag.name} is swept twice, by its flag and by a field")
+    if FILE & {*settings, *(name for axis in further for name in axes_of_sweep.fields(axis))}:
+        drawn = {flag.name for flag in family.axes if flag.key.startswith("data.")}
+        by_default = {name for name in drawn if axes.get(name) == [*defaults.get(name, ())]}
+        axes = {name: values for name, values in axes.items() if name not in by_default}
     return Grid(tuple(flags.models), {**axes, **further}, tuple(flags.seeds), settings, preset=flags.preset)
 
 

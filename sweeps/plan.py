@@ -17,6 +17,7 @@ from typing import NamedTuple
 from icl_lab.lab.configs.identity import config_id, depends_on_nothing, generation, ids_by_seeds, required_of, root
 from icl_lab.lab.configs.run import RunConfig, Seeds, seeds_of, with_seeds
 from icl_lab.runners.static_shape import static_shape, training_part
+from icl_lab.src.checks import require
 from icl_lab.sweeps.grid import Grid, canonical, check_number
 
 DIGITS = 8  # of the config's id at the end of a run's name
@@ -124,7 +125,16 @@ def plan(grids: Iterable[Grid]) -> list[Point]:
         asked |= dict.fromkeys(((number, each) for each in seeds), by_field)
     configs = [*numbers]
     series = [RunSeries(canonical(config)) for config in configs]
+    _check_files(series)
     return [point_of(configs[number], series[number], seeds, said) for (number, seeds), said in asked.items()]
+
+
+def _check_files(series: Iterable[RunSeries]) -> None:
+    """`ConfigError` for two files of the same contexts, whose runs would be one."""
+    files: dict[str, str] = {}
+    for config in (each.config for each in series if each.config.data_file):
+        first = files.setdefault(config_id(config), config.data_file)
+        require(first == config.data_file, f"{first} and {config.data_file} hold the same contexts; leave one out")
 
 
 def point_of(asked: RunConfig, series: RunSeries, seeds: Seeds, by_field: bool = False) -> Point:

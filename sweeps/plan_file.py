@@ -58,7 +58,12 @@ def check_plan(folder: Path, out: Path, points: Sequence[Point], append: bool) -
     path = plan_file(folder, out)
     if path.is_symlink() or (path.exists() and not _is_plan(path)):
         raise StoreError(f"{path} is not the plan of a sweep; move it away or choose another --out")
-    earlier = read_plan(path) if append and path.exists() else []
+    files = {point.run.name: point.run.config.data_file for point in points}  # of which one may have moved
+    earlier = [
+        point
+        for point in (read_plan(path) if append and path.exists() else ())
+        if files.get(point.run.name, point.run.config.data_file) == point.run.config.data_file
+    ]
     return list(dict.fromkeys([*earlier, *points])) if earlier else list(points)
 
 

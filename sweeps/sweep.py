@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from argparse import ArgumentTypeError
 from collections.abc import Iterable, Mapping, Sequence
@@ -106,7 +107,8 @@ def _listed(what: str, values: Any) -> list[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A value without NumPy's types: numbers as Python's, arrays and lists as tuples."""
+    """A value as a command has it: numbers without NumPy's types, arrays and lists as tuples, paths as text."""
+    value = os.fspath(value) if isinstance(value, PathLike) else value
     value = value.tolist() if hasattr(value, "tolist") else value
     return tuple(_plain(each) for each in value) if isinstance(value, list | tuple) else value
 

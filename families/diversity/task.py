@@ -24,7 +24,6 @@ from icl_lab.baselines import mixture as gaussian_mixture
 from icl_lab.baselines import sparse as spike_and_slab
 from icl_lab.families.diversity.config import DiversityConfig
 from icl_lab.families.own_batches import loss_unit, own_set, training_batch
-from icl_lab.families.own_facts import notes_of
 from icl_lab.families.task import NO_ARRAYS, TaskSpec
 from icl_lab.src import decoder
 from icl_lab.src.batch import Batch
@@ -315,5 +314,4 @@ TASK = TaskSpec(
     batched=batched,
     predictions=predictions,
     loss_unit=loss_unit,
-    notes=notes_of,
 )

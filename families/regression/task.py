@@ -20,7 +20,6 @@ from icl_lab.baselines.comparison import compare
 from icl_lab.baselines.gradient_descent import gd, search_step_size
 from icl_lab.baselines.preconditioned import losses, trained_step
 from icl_lab.families.own_batches import loss_unit, own_set, training_batch
-from icl_lab.families.own_facts import notes_of
 from icl_lab.families.regression.config import RegressionConfig, gd_steps
 from icl_lab.families.task import NO_ARRAYS, TaskSpec, fold_in, task_key
 from icl_lab.src import transformer
@@ -264,5 +263,4 @@ TASK = TaskSpec(
     predictions=predictions,
     references=references,
     loss_unit=loss_unit,
-    notes=notes_of,
 )

@@ -111,7 +111,7 @@ def check_given(config: RunConfig, *groups: Mapping[str, Any]) -> None:
 
     Fields are named as in `set_values`. Without a data file nothing is checked.
     """
-    fields, file = fields_of(config), str(getattr(getattr(config, "data", None), "file", ""))
+    file, fields = config.data_file, fields_of(config) if config.data_file else {}
     for name, value in (item for values in groups for item in values.items()) if file else ():
         key = find_key(fields, name)
         if value is None or value == AUTO or key == "data.file":

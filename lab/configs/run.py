@@ -6,7 +6,7 @@ import dataclasses
 import math
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
@@ -141,6 +141,15 @@ class RunConfig:
         These are hashed instead.
         """
         return {}
+
+    @property
+    def data_file(self) -> str:
+        """The file whose contexts a run has; empty if they are drawn."""
+        return ""
+
+    def notes(self) -> Iterable[str]:
+        """What a user is to know before a training, in sentences."""
+        return ()
 
     def required_runs(self) -> Sequence[RunConfig]:
         """The configs of the runs that a run builds on."""

@@ -18,8 +18,7 @@ from icl_lab.analysis.position_steps import position_steps
 from icl_lab.baselines.gradient_descent import gd
 from icl_lab.families.own_batches import own_set, training_batch
 from icl_lab.families.own_config import drawn_scale
-from icl_lab.families.own_facts import facts_of, notes_of
-from icl_lab.families.own_sets import sets_of
+from icl_lab.families.own_sets import facts_of, sets_of
 from icl_lab.families.regression.baselines import defined, made_or_reason, names_of
 from icl_lab.families.regression.task import clean_twin, evaluation_context, find_gd, make_model, make_test_batch
 from icl_lab.families.task import shared_of, task_of
@@ -211,14 +210,15 @@ def test_few_contexts_and_a_scale_without_a_file_are_one_sentence(tmp_path: Path
 
 
 def test_what_is_left_out_and_a_scale_that_is_far_are_said(file: Path, table: Path, tmp_path: Path) -> None:
-    assert [*notes_of(config_of(file))] == []
-    assert [*notes_of(config_of(table, num_pairs=4))] == ["24 contexts have fewer than 5 pairs and are left out"]
+    assert [*config_of(file).notes()] == []
+    left_out = f"{table}: 24 contexts have fewer than 5 pairs and are left out"
+    assert [*config_of(table, num_pairs=4).notes()] == [left_out]
     own = contexts()
     far = saved(tmp_path / "far.npz", x=own["x"], y=100 * own["y"])
-    (line,) = notes_of(config_of(far))
-    assert line.startswith("y has a root mean square of ")
+    (line,) = config_of(far).notes()
+    assert line.startswith(f"{tmp_path / 'far.npz'}: y has a root mean square of ")
     assert "--standardize" in line
-    assert [*notes_of(config_of(far, standardize=True))] == []
+    assert [*config_of(far, standardize=True).notes()] == []
 
 
 def test_a_command_trains_the_same_config(file: Path, table: Path) -> None:

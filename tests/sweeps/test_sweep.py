@@ -5,16 +5,13 @@ from __future__ import annotations
 import csv
 import os
 import signal
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from icl_lab.lab.executors import choice
-from icl_lab.lab.executors.signals import Signals
-from icl_lab.lab.executors.task import Outcome, Report, Task
+from icl_lab.lab.executors.task import Outcome, Task
 from icl_lab.src.checks import UserError
 from icl_lab.sweeps import sweep as module
 from icl_lab.sweeps.plan_file import read_plan
@@ -28,23 +25,6 @@ AXES: dict[Any, Any] = {"num_layers": [1, 2], ("lr", "steps"): [(1e-3, 10), (1e-
 
 def rows(out: Path) -> list[dict[str, str]]:
     return list(csv.DictReader(out.read_text().splitlines()))
-
-
-@pytest.fixture
-def ending(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
-    """A fresh folder, and an executor whose tasks do what a test puts in here; without that, they end untrained."""
-    monkeypatch.chdir(tmp_path)
-    does: dict[str, Any] = {"task": lambda task: Outcome(task, ({}, False))}
-
-    def run(tasks: Sequence[Task], report: Report, signals: Signals) -> Iterator[Outcome]:
-        for task in tasks:
-            if signals.received:
-                return
-            yield does["task"](task)
-
-    monkeypatch.setattr(choice, "EXECUTORS", {"process": choice.Kind(run, 1)})
-    monkeypatch.setattr(choice, "default_executor", lambda: "process")
-    return does
 
 
 def test_the_plan_is_that_of_the_command(ending: dict[str, Any], ran: Ran, tmp_path: Path) -> None:
