@@ -322,9 +322,16 @@ def test_without_noise_a_run_has_no_predictors_to_compare_with(workshop: Worksho
     words = "--noise_std 0 --task_distribution sphere --schedule constant --lr .01 --config.log_records=0".split()
     run = finished(workshop, "noiseless", *SIZES, *words)
     records, headline = read_metrics(run), read(run / layout.SUMMARY)["headline"]
-    for names, some in ((records[-1], {"eval_id_loss", "eval_ood_loss"}), (headline, {"id_tf_loss", "ood_tf_loss"})):
-        assert some <= names.keys()
-        assert not {name for name in names if any(word in name for word in ("delta", "ridge", "dmmse", "apart"))}
+    sets, predictors = ("id", "ood"), ("ridge", "dmmse")
+    distances = {f"eval_{where}_delta_{name}" for where in sets for name in predictors}
+    for record in records:  # the record says null, the summary why
+        assert {name for name, value in record.items() if value is None} == distances
+        assert min(record["eval_id_loss"], record["eval_ood_loss"]) > 0
+    undefined = {f"{where}_{what}" for where in sets for name in predictors for what in (f"{name}_loss", f"delta_{name}")}
+    assert undefined <= {name for name, value in headline.items() if value is None}
+    why = "noise_std is 0; it weighs the noise in the labels against its prior"
+    assert {headline[f"{name}_reason"] for name in undefined} == {why}
+    assert min(headline["id_tf_loss"], headline["ood_tf_loss"]) > 0
     assert records[-1]["eval_id_loss"] < 0.98 * records[0]["eval_id_loss"]
     assert [record["step"] for record in records] == [0, 15, 30, 40]
     assert headline["verdict"] == "nothing to compare with"
