@@ -159,28 +159,29 @@ def log_limits(table: pd.DataFrame) -> tuple[float, float]:
 
 def rendered(figure: Figure, suffix: str) -> bytes:
     """A figure as the bytes of a file of this kind (png, pdf), the same whenever it is drawn; a png in few colours."""
-    if suffix == "png":
-        return _in_few_colours(_saved(figure, suffix, pil_kwargs={"compress_level": 1}))  # it is read again at once
-    return _saved(figure, suffix)
+    return _in_few_colours(figure) if suffix == "png" else _saved(figure, suffix)
 
 
-def _saved(figure: Figure, suffix: str, **how: Any) -> bytes:
+def _saved(figure: Figure, suffix: str) -> bytes:
     from matplotlib import rc_context
 
     buffer = io.BytesIO()
     dateless = {"CreationDate": None} if suffix == "pdf" else None
     with rc_context({"pdf.fonttype": RC["pdf.fonttype"]}):  # the only setting that is read when a figure is saved
-        figure.savefig(buffer, format=suffix, facecolor="white", metadata=dateless, **how)
+        figure.savefig(buffer, format=suffix, facecolor="white", metadata=dateless)
     return buffer.getvalue()
 
 
-def _in_few_colours(png: bytes) -> bytes:
-    """The image in 256 colours, none of them far from its own: a third of the bytes, and the same to the eye."""
+def _in_few_colours(figure: Figure) -> bytes:
+    """A figure as a png of 256 colours, none of them far from its own: a third of the bytes, and the same to the eye."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from PIL import Image
 
-    image, buffer = Image.open(io.BytesIO(png)), io.BytesIO()
+    canvas, buffer = FigureCanvasAgg(figure), io.BytesIO()
+    canvas.draw()
+    image = Image.frombuffer("RGBA", canvas.get_width_height(), canvas.buffer_rgba(), "raw", "RGBA", 0, 1)
     few = image.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, kmeans=1, dither=Image.Dither.NONE)
-    few.save(buffer, "png", optimize=True, dpi=image.info["dpi"])
+    few.save(buffer, "png", optimize=True, dpi=(figure.dpi, figure.dpi))
     return buffer.getvalue()
 
 
@@ -266,6 +267,8 @@ def finish(figure: Figure, handles: Mapping[str, Any], text: str) -> None:
 
 def _grow(figure: Figure) -> None:
     """Makes the axes together as high as the figure was, whatever stands around them."""
+    from matplotlib import rc_context
+
     wanted, ample = figure.get_figheight(), figure.get_figheight() + AMPLE
     figure.set_figheight(ample)
     _lay_out(figure)
@@ -274,7 +277,8 @@ def _grow(figure: Figure) -> None:
     inside = sum(axes.get_position().height for axes in first.values()) * ample
     figure.set_figheight(round(wanted + ample - inside, 2))
     _lay_out(figure)  # ticks that matplotlib makes only now are made in this style
-    figure.set_layout_engine("none")
+    with rc_context({"figure.autolayout": False, "figure.constrained_layout.use": False}):
+        figure.set_layout_engine(None)  # "none" would leave a place holder, for which saving draws everything twice
     for axes in figure.axes:  # the layout's last digits depend on where its variables happen to lie in memory
         axes.set_position(np.round(axes.get_position().bounds, 4))
     for text in figure.texts:
