@@ -173,7 +173,7 @@ def _saved(figure: Figure, suffix: str) -> bytes:
 
 
 def _in_few_colours(figure: Figure) -> bytes:
-    """A figure as a png of 256 colours, none of them far from its own: a third of the bytes, and the same to the eye."""
+    """A figure as a png of 256 colours, none far from its own: a third of the bytes, and the same to the eye."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from PIL import Image
 

@@ -5,7 +5,6 @@ A run that has ended has the parameters that it ended with; the others train on.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +12,7 @@ import jax
 
 from icl_lab.families.shared_arrays import shared_with
 from icl_lab.families.task import task_of
-from icl_lab.lab.configs.stopping import Stopping, condition_of
+from icl_lab.lab.configs.stopping import BEST, Stopping, condition_of
 from icl_lab.runners.pack import NORMS, Pack
 from icl_lab.runners.static_shape import Run
 from icl_lab.src.prng import Purpose, key, purpose_key
@@ -22,7 +21,7 @@ from icl_lab.store.best_params import Best
 from icl_lab.store.metrics import metrics
 
 TRAIN_LOSS = "train_loss"
-LOSSES = (TRAIN_LOSS, "eval_loss")  # in every record
+LOSSES = (TRAIN_LOSS, BEST)  # in every record
 
 
 def check_column(run: Run) -> None:
@@ -49,7 +48,6 @@ class EarlyEnds:
 
     def __init__(self, pack: Pack):
         self.pack, self.params, self.best = pack, dict[int, Any](), dict[int, Best]()
-        self.least = dict.fromkeys(range(len(pack.runs)), math.inf)
         self.rules = [Stopping(run.config.stop_when, run.config.patience) for run in pack.runs]
 
     def trains(self, index: int) -> bool:
@@ -63,9 +61,10 @@ class EarlyEnds:
 
     def see(self, index: int, record: Mapping[str, Any]) -> None:
         """Ends a run at its record if its rule says so: keeps its parameters, and saves its state."""
-        if self._is_best(index, record):
-            self.best[index] = Best(record["step"], record["eval_loss"], self.pack.params(index))
-        if self.rules[index].reason(record):
+        rule = self.rules[index]
+        if self.pack.runs[index].config.keep_best and rule.is_better(record):
+            self.best[index] = Best(record["step"], record[BEST], self.pack.params(index))
+        if rule.reason(record):
             self.params[index] = self.pack.params(index)
             self.save(index)
 
@@ -75,17 +74,8 @@ class EarlyEnds:
         if not (config.stop_when or config.patience or config.keep_best):
             return
         for record in metrics(run.directory):
-            self._is_best(index, record)
             if self.rules[index].reason(record):
                 self.params[index] = self.pack.params(index)
-
-    def _is_best(self, index: int, record: Mapping[str, Any]) -> bool:
-        """Whether a run keeps the best parameters, and these are of a record with less loss than all before."""
-        loss = record["eval_loss"]
-        if not self.pack.runs[index].config.keep_best or loss is None or not loss < self.least[index]:
-            return False
-        self.least[index] = loss
-        return True
 
     def save(self, index: int) -> None:
         """Saves a run's state, from which it is resumed, or ends again."""

@@ -68,10 +68,14 @@ class Stopping:
         self.patience = patience
         self.best, self.best_step, self.worse = math.inf, 0, 0
 
+    def is_better(self, record: Mapping[str, Any]) -> bool:
+        """Whether a record is better than all that were seen; not one whose loss is missing or no number."""
+        return _number(record[BEST]) < self.best  # nan compares as false
+
     def reason(self, record: Mapping[str, Any]) -> str:
         """Why the training ends with this record; "" if it goes on. `ConfigError` for a column it lacks."""
         loss, step, condition = _number(record[BEST]), record["step"], self.condition
-        if loss < self.best:
+        if self.is_better(record):
             self.best, self.best_step, self.worse = loss, step, 0
         else:
             self.worse += 1
