@@ -21,7 +21,7 @@ from icl_lab.lab.configs.run import RunConfig
 from icl_lab.lab.guest import as_guest
 from icl_lab.src.batch import Batch
 from icl_lab.src.checks import require
-from icl_lab.store import listing, rundir
+from icl_lab.store import best_params, listing, rundir
 from icl_lab.store.metrics import metrics, read_summary
 from icl_lab.store.params import Params, read_params
 
@@ -101,6 +101,12 @@ class Run:
         for step, then in self._loaded.checkpoints():
             yield step, self._with(then.params, step)
 
+    @property
+    def best(self) -> Run:
+        """The run with the parameters of its record with the least eval_loss; `StoreError` if it did not keep them."""
+        found = best_params.read(self.path)
+        return self._with(found.params, found.step)
+
     def with_params(self, params: Mapping[str, Mapping[str, Any]]) -> Run:
         """The same run with weights of yours; `StoreError` if they are another model's."""
         from icl_lab.analysis.loaded_run import shapes_of
@@ -168,6 +174,8 @@ class Run:
         if self.step is not None:
             shown["step"] = self.step
         elif self.status == "done":
+            if self.config.keep_best:
+                shown["numbers"] = "of the last parameters; run.best has the best ones"
             shown |= {name: f"{value:.4g}" for name, value in list(self.summary.items())[:MOST_NUMBERS]}
         return shown
 

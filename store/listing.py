@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from icl_lab.lab.configs.columns import LAST
 from icl_lab.lab.configs.registry import named, outputs_of
 from icl_lab.lab.configs.run import TAGS, fields_of
 from icl_lab.lab.loaded_plugins import not_loaded
@@ -34,6 +35,7 @@ class Entry(NamedTuple):
     shown: False if the folder is only counted. host: of the process that has locked it, else "". killed: that process
     was one of this host and has ended. bitwise: False if the run was resumed elsewhere, None if it does not say
     (`store.provenance`).
+    whose: of a finished run that kept its best parameters too, of which parameters its loss is, else "".
     plugins_missing: those of its config, NAME:HASH, that are not loaded; its config is then unchecked, as written.
     """
 
@@ -50,6 +52,7 @@ class Entry(NamedTuple):
     host: str = ""
     killed: bool = False
     plugins_missing: tuple[str, ...] = ()
+    whose: str = ""
 
 
 def list_runs(folder: Path) -> list[Entry]:
@@ -104,13 +107,15 @@ def _entry(run: Path, is_near: bool) -> Entry:
             return Entry(run, NO_RUN, reason, time=_last_change(run), size=_size(run) if shown else 0, shown=shown)
         (fields, missing), status, meta = _fields(run), read_status(run), read_meta(run)
         loss, owner = _loss(run, str(fields["family"]), status), ownership.read(run / layout.LOCK)
+        whose = _whose(run) if status == "done" and fields.get("keep_best") else ""
     except (StoreError, OSError) as error:
         status = rundir.EARLIER if isinstance(error, rundir.EarlierVersion) else BROKEN
         return Entry(run, status, str(error), time=_last_change(run), size=_size(run))
     time, bitwise = _time(meta) or _last_change(run / layout.META), provenance.is_bitwise(meta)
     host = owner.host.partition(" ")[0] if owner else ""
     killed = status == "running" and owner is not None and ownership.has_ended(owner.writer())
-    return Entry(run, status, "", fields, loss, time, _size(run), _sources(meta), True, bitwise, host, killed, missing)
+    facts = (loss, time, _size(run), _sources(meta), True, bitwise, host, killed, missing, whose)
+    return Entry(run, status, "", fields, *facts)
 
 
 def _fields(run: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -145,6 +150,12 @@ def _loss(run: Path, family: str, status: str) -> tuple[str, float] | None:
     else:
         return None
     return (name, float(value)) if is_number(value) else (name, float("nan"))
+
+
+def _whose(run: Path) -> str:
+    summary = read_summary(run)
+    with expecting(run / layout.SUMMARY, "a run's summary"):
+        return f"step {summary['num_steps']}, the last; best: step {summary['best']['step']}"
 
 
 def last_record(run: Path) -> dict[str, Any]:
@@ -224,9 +235,11 @@ def _cell(value: Any) -> Any:
 
 
 def _numbers(entry: Entry) -> dict[str, Any]:
-    if entry.status == "done":
-        return numeric(read_summary(entry.path))
-    return numeric(last_record(entry.path))
+    """The numbers of a run; of one that keeps its best parameters too, with a word on whose they are."""
+    numbers = numeric(read_summary(entry.path) if entry.status == "done" else last_record(entry.path))
+    if not (numbers and entry.config.get("keep_best")):
+        return numbers
+    return {"measured_params": LAST, "measured_step": numbers.get("num_steps", numbers.get("step")), **numbers}
 
 
 def numeric(values: Mapping[str, Any]) -> dict[str, Any]:

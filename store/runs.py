@@ -53,7 +53,9 @@ def _cells(entry: Entry, differing: Mapping[str, Any], now: datetime) -> tuple[s
     shown = [printable(entry.path), printable(status), age(entry.time, now), size(entry.size)]
     if entry.reason:
         return (*shown, "", "", printable(" ".join(entry.reason.split())))
-    loss = "" if entry.loss is None else f"{entry.loss[0]} {entry.loss[1]:.4g}"
+    loss = (
+        "" if entry.loss is None else f"{entry.loss[0]} {entry.loss[1]:.4g}" + f" ({entry.whose})" * bool(entry.whose)
+    )
     if entry.bitwise is False or (entry.bitwise is None and entry.status == "done"):
         differing = {**differing, "bitwise": provenance.in_words(entry.bitwise)}
     differing = {**differing, MISSING: [*entry.plugins_missing]} if entry.plugins_missing else differing

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from icl_lab.lab import cli
+from icl_lab.lab.configs.columns import WHOSE
 from icl_lab.lab.configs.identity import RESULTS_VERSION
 from icl_lab.lab.configs.registry import family_of, family_of_model, outputs_of
 from icl_lab.lab.configs.run import RunConfig
@@ -59,7 +60,7 @@ def row_values(point: Point, folder: Path, failed: Container[str] = ()) -> dict[
         **results(columns.first),
         "status": status,
         **{column: value(asked) for column, value in columns.settings.items()},
-        **results({**columns.measured, **columns.further(asked)}),
+        **results({**columns.measured, **columns.further(asked), **(WHOSE if asked.keep_best else {})}),
         "results_version": RESULTS_VERSION,
     }
 
@@ -80,7 +81,7 @@ def result_columns(names: Iterable[str], models: Iterable[str]) -> set[str]:
     measured = {
         name for columns in families.values() for name in (*columns.first, *columns.measured, *columns.further(None))
     }
-    return {*names} & {*measured, *STATUS_COLUMNS}
+    return {*names} & {*measured, *STATUS_COLUMNS, *WHOSE}
 
 
 def current_rows(
@@ -189,7 +190,7 @@ def _columns_of(model: str) -> set[str]:
         columns = outputs_of(family_of_model(model)).columns
     except ConfigError:
         return set()
-    parts = (columns.asked, columns.first, columns.settings, columns.measured, columns.further(None))
+    parts = (columns.asked, columns.first, columns.settings, columns.measured, columns.further(None), WHOSE)
     return {name for part in parts for name in part}
 
 

@@ -33,9 +33,14 @@ MEANINGS = {
     "test_ridge_loss": "`test_loss` of ridge regression",
     "results_version": "version of the numbers",
     "runs_dir": "`--runs-dir`, relative to the table",
+    "measured_params": "of a run that keeps its best parameters too, whose the numbers of its row are: `last`",
+    "measured_step": "the step of these parameters",
+    "best_step": "the step of the record with the least `eval_loss`, whose parameters are kept too",
+    "best_eval_loss": "`eval_loss` of that record",
     "bitwise": "false if the run was resumed under other conditions, true if it is done and was not, else empty",
 }
 
+LAST = "last"  # the parameters at the end of a run, from which all its numbers are
 OF_A_TRAINING = ("model", "seed", "steps")  # columns that two tests of one training share, besides its contexts
 
 
@@ -49,6 +54,15 @@ def at(*path: Any) -> Callable[[Results], Any]:
         return inside
 
     return value
+
+
+# of a run that keeps its best parameters too: whose its row's numbers are, and where the best parameters are
+WHOSE: Mapping[str, Callable[[Results], Any]] = {
+    "measured_params": lambda results: LAST,
+    "measured_step": at("num_steps"),
+    "best_step": at("best", "step"),
+    "best_eval_loss": at("best", "eval_loss"),
+}
 
 
 def if_there(*path: Any) -> Callable[[Results], Any]:

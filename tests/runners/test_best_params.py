@@ -1,21 +1,32 @@
 """A run that keeps its best parameters, or records norms, is otherwise the run that it would be without."""
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import icl_lab
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.lab.configs.run import Seeds
 from icl_lab.runners import loop
 from icl_lab.runners.extend import EXTENDS
-from icl_lab.runners.loop import run_one
+from icl_lab.runners.finish import OutputOptions
+from icl_lab.runners.loop import run_one, run_pack
+from icl_lab.runners.progress import NULL_LOGGER
+from icl_lab.runners.static_shape import Run
 from icl_lab.runners.summary import summary_text
-from icl_lab.store import StoreError, best_params, layout, rundir, snapshots
+from icl_lab.store import StoreError, best_params, layout, rundir, runs, snapshots
+from icl_lab.store.listing import list_runs
 from icl_lab.store.metrics import read_summary
 from icl_lab.store.params import flattened, read_params
 from icl_lab.store.weights import weights_of
+from icl_lab.sweeps.collect import result_columns, row_values
+from icl_lab.sweeps.plan import Point, RunSeries
 from tests.runners.test_extend import SHORT, longer
 from tests.runners.tiny import results
 
@@ -69,6 +80,57 @@ def test_the_summary_says_whose_its_numbers_are(plain: Path, both: Path) -> None
     said = f"all numbers are of the last parameters; the least eval_loss, {best.eval_loss:.4g}, is at step {best.step}"
     assert said in summary_text(both)
     assert "all numbers are of" not in summary_text(plain)
+
+
+def test_a_row_says_whose_its_numbers_are(plain: Path, both: Path, tmp_path: Path) -> None:
+    found = best_params.read(both)
+    whose = {"measured_params": "last", "measured_step": 25, "best_step": found.step, "best_eval_loss": found.eval_loss}
+    point = planned(BOTH)
+    assert (
+        run_pack([Run(made(tmp_path / point.run.name), BOTH)], NULL_LOGGER, OutputOptions(figures=False, table=True))
+        == "done"
+    )
+    assert columns_of(row_values(point, tmp_path), whose) == whose
+    not_begun = row_values(point, tmp_path / "nowhere")
+    assert columns_of(not_begun, whose) == dict.fromkeys(whose)
+    assert not {*row_values(planned(PLAIN), tmp_path)} & {*whose}
+    assert result_columns([*not_begun], ["lsa1"]) >= {*whose}
+    row = icl_lab.table(both).iloc[0]
+    assert (row["measured_params"], row["measured_step"], row["best.step"]) == ("last", 25, found.step)
+    assert not {*icl_lab.table(plain)} & {*whose}
+    listed = [runs.text_of(list_runs(run), datetime.now(UTC)) for run in (both, plain)]
+    assert f"(step 25, the last; best: step {found.step})" in listed[0]
+    assert "the last" not in listed[1]
+
+
+def made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+def planned(config: RegressionConfig) -> Point:
+    return Point(config, RunSeries(config).run(Seeds()))
+
+
+def columns_of(row: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {name: row[name] for name in names}
+
+
+def test_a_run_in_python_has_its_best_parameters(plain: Path, both: Path) -> None:
+    """Its predictions with them are those of the snapshot of that step, whose loss is the least."""
+    run = icl_lab.load_run(both)
+    step = run.best.step
+    snapshot = dict(icl_lab.load_run(plain).checkpoints())[step]
+    batch = run.batch
+    np.testing.assert_array_equal(
+        run.best.predict(batch.x, batch.y, batch.x_query), snapshot.predict(batch.x, batch.y, batch.x_query)
+    )
+    found = 0.5 * np.mean((run.best.predict(batch.x, batch.y, batch.x_query) - batch.y_query) ** 2)
+    assert found == pytest.approx(best_params.read(both).eval_loss, rel=1e-5)  # float32
+    assert "of the last parameters; run.best has the best ones" in repr(run)
+    assert f"step     {step}" in repr(run.best)
+    with pytest.raises(StoreError, match="no parameters of its best record; --keep_best keeps them"):
+        _ = icl_lab.load_run(plain).best
 
 
 def test_a_run_can_start_from_them(both: Path, plain: Path) -> None:

@@ -327,7 +327,8 @@ def test_without_noise_a_run_has_no_predictors_to_compare_with(workshop: Worksho
     for record in records:  # the record says null, the summary why
         assert {name for name, value in record.items() if value is None} == distances
         assert min(record["eval_id_loss"], record["eval_ood_loss"]) > 0
-    undefined = {f"{where}_{what}" for where in sets for name in predictors for what in (f"{name}_loss", f"delta_{name}")}
+    numbers = [number for name in predictors for number in (f"{name}_loss", f"delta_{name}")]
+    undefined = {f"{where}_{number}" for where in sets for number in numbers}
     assert undefined <= {name for name, value in headline.items() if value is None}
     why = "noise_std is 0; it weighs the noise in the labels against its prior"
     assert {headline[f"{name}_reason"] for name in undefined} == {why}
