@@ -177,7 +177,8 @@ def _in_few_colours(figure: Figure) -> bytes:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from PIL import Image
 
-    canvas, buffer = FigureCanvasAgg(figure), io.BytesIO()
+    canvas: Any = FigureCanvasAgg(figure)  # whose methods have no types
+    buffer = io.BytesIO()
     canvas.draw()
     image = Image.frombuffer("RGBA", canvas.get_width_height(), canvas.buffer_rgba(), "raw", "RGBA", 0, 1)
     few = image.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, kmeans=1, dither=Image.Dither.NONE)
