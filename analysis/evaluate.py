@@ -13,9 +13,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,7 +25,7 @@ from icl_lab.analysis.queries import Predicts, Queries, predicted, predicts_ever
 from icl_lab.analysis.registered import FITTED, registered
 from icl_lab.analysis.run import Run
 from icl_lab.families.own_data import SPLITS, OwnData, read, take
-from icl_lab.families.own_sets import holds_contexts_of, sets_of
+from icl_lab.families.own_sets import Sets, holds_contexts_of, sets_of
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.lab import cli
 from icl_lab.lab.guest import as_guest
@@ -156,8 +154,10 @@ def _row(name: str, values: np.ndarray | str, losses: Mapping[str, np.ndarray]) 
 def measure(directory: Path, flags: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Evaluates a run on the contexts of a file, and writes both tables."""
     run, data = Run(directory), read(flags.data)
+    own = holds_contexts_of(str(flags.data), run.config)
+    run = run.with_file(flags.data) if own else run
     most, _, sequences = run.contexts()
-    tested, trained = _split(data, run.config, flags.data)
+    tested, trained = _split(data, sets_of(run.config) if own else None)
     pairs = None if data.fixed else most
     batch, _, left_out = take(data, tested, pairs, sequences)
     least = f"{flags.data} has {len(batch.y)} contexts of the {most} pairs that {directory} takes, and its queries"
@@ -174,14 +174,13 @@ def measure(directory: Path, flags: argparse.Namespace) -> Iterator[dict[str, An
             yield {name: "", "loss": row["loss"], "±": row["loss_se"], "ratio": row["ratio"]}
 
 
-def _split(data: OwnData, config: Any, file: Path) -> tuple[np.ndarray, np.ndarray | None]:
+def _split(data: OwnData, own: Sets | None) -> tuple[np.ndarray, np.ndarray | None]:
     """The contexts that are evaluated, the test's, else all that are not the training's; and those of the training.
 
     Of a file without a split they are the run's own where it was trained on that, else all.
     """
-    if holds_contexts_of(str(file), config):
-        sets = sets_of(replace(config, data=replace(config.data, file=os.path.abspath(file))))
-        return sets.test, sets.train
+    if own is not None:
+        return own.test, own.train
     if data.split is None:
         return np.arange(len(data.lengths)), None
     train, _, test = (np.flatnonzero(data.split == code) for code in range(len(SPLITS)))

@@ -15,7 +15,7 @@ from icl_lab import store
 from icl_lab.families.regression.baselines import made_or_reason, names_of
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.regression.task import GradientDescent, find_gd
-from icl_lab.families.shared_arrays import shared_with
+from icl_lab.families.shared_arrays import arrays_of_model
 from icl_lab.families.task import model_of
 from icl_lab.src.model import Model
 from icl_lab.src.precision import use_highest_precision
@@ -86,7 +86,7 @@ def load_run(directory: str | Path) -> LoadedRun:
     use_highest_precision()
     run = Path(directory)
     config, params, batch = store.load(run)
-    model = model_of(config, shared_with(config, run))
+    model = model_of(config, arrays_of_model(config, run))
     check_arrays(run / layout.PARAMS, flattened(params), shapes_of(model))
     return LoadedRun(run, config, model, params, batch)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,8 @@ from icl_lab.baselines import registry
 from icl_lab.families.diversity.config import DiversityConfig
 from icl_lab.families.languages.config import LanguagesConfig
 from icl_lab.families.own_arrays import batch_from_arrays
-from icl_lab.families.regression.baselines import made
+from icl_lab.families.regression.baselines import descent_for, made
 from icl_lab.families.regression.config import RegressionConfig
-from icl_lab.families.regression.task import find_gd
 from icl_lab.lab.configs.presets import preset, resolve, set_values
 from icl_lab.lab.guest import as_guest
 from icl_lab.src.batch import Batch
@@ -25,7 +23,6 @@ from icl_lab.src.registries import BASELINES, DIVERSITY, LANGUAGES, NAMED, REGRE
 from icl_lab.src.words import did_you_mean
 
 DEFAULT = {REGRESSION: "lsa1", DIVERSITY: "tiny"}  # whose config says what nobody else does
-_gd = lru_cache(maxsize=8)(find_gd)
 
 
 def baseline(name: str, run: Run | None = None) -> Callable[..., np.ndarray]:
@@ -76,7 +73,7 @@ def _predictions(name: str, place: str, run: Run | None, batch: Batch) -> Any:
         return registry.function(name, DIVERSITY)(batch, config)
     if place == LANGUAGES:
         return _of_languages(config, run)[name](batch)
-    return made(name, config, _gd(config))(batch)
+    return made(name, config, descent_for(name, config))(batch)
 
 
 def _default(place: str, batch: Batch) -> Any:

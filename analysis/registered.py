@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,11 +19,11 @@ from icl_lab.baselines.gradient_descent import search_step_size
 from icl_lab.families.diversity.config import DiversityConfig
 from icl_lab.families.own_arrays import batch_from_arrays
 from icl_lab.families.own_batches import own_set
-from icl_lab.families.regression.baselines import made, names_of
+from icl_lab.families.regression.baselines import descent_for, fitted_gd, made, names_of
 from icl_lab.families.regression.config import RegressionConfig, gd_steps
-from icl_lab.families.regression.task import GradientDescent, find_gd
+from icl_lab.families.regression.task import GradientDescent
 from icl_lab.src.batch import Batch
-from icl_lab.src.checks import ConfigError
+from icl_lab.src.checks import UserError
 from icl_lab.src.config import ModelConfig
 from icl_lab.src.data_config import DataConfig
 from icl_lab.src.registries import ALGORITHM, ALWAYS, BASELINES, CORRUPTED, KNOWLEDGE, NAMED_BASELINES, PAIRS
@@ -40,28 +39,46 @@ def registered(
 ) -> tuple[dict[str, Any], dict[str, np.ndarray | str]]:
     """Facts, and the predictions of each registered baseline of pairs, or why it has none."""
     config = None if run is None else run.config
-    fitted_on = None if training is None else training.batch
-    pairs = None if training is None else (training.x, training.y)
-    if training is None and isinstance(config, RegressionConfig) and config.data.file:
-        fitted_on = own_set(config, "train", config.step_size_tasks)
-        pairs = np.asarray(fitted_on.x), np.asarray(fitted_on.y)
+    fitted_on, untrained = _training(config, training)
+    pairs = None if fitted_on is None else (np.asarray(fitted_on.x), np.asarray(fitted_on.y))
+    pairs = pairs if training is None else (training.x, training.y)
     told: list[RegressionConfig] = []
     facts: dict[str, Any] = {"steps": steps or 1}
     if isinstance(config, RegressionConfig):
         told.append(config)
-        descent = _descent(config)
-        facts = {"steps": descent.steps, "step_size": float(descent.step_size), "step_size_from": descent.source}
+        facts = _facts(config)
     count = int(facts["steps"])
     if estimate:
         own, facts["estimated"] = _estimated(queries, pairs, count)
         told.append(own)
-    found: dict[str, np.ndarray | str] = {FITTED: UNTRAINED}
+    found: dict[str, np.ndarray | str] = {FITTED: untrained}
     if fitted_on is not None:
         facts["fitted_step_size"] = search_step_size(fitted_on, count)
         found[FITTED] = _values(GradientDescent(count, facts["fitted_step_size"], "fitted").predict, queries.batch)
     for name in (*names_of(ALWAYS, ALGORITHM, CORRUPTED), *NAMED_BASELINES):
         found[name] = _of_any(name, told, queries, count)
     return facts, found | _of_sequences(run, queries)
+
+
+def _training(config: Any, training: Queries | None) -> tuple[Batch | None, str]:
+    """The contexts on which a step size is fitted, those of the run if none are given; or why there are none."""
+    if training is not None:
+        return training.batch, ""
+    if not (isinstance(config, RegressionConfig) and config.data.file):
+        return None, UNTRAINED
+    try:
+        return own_set(config, "train", config.step_size_tasks), ""
+    except UserError as reason:  # the file has gone, or changed
+        return None, str(reason)
+
+
+def _facts(config: RegressionConfig) -> dict[str, Any]:
+    """The steps of a run's gradient descent, their size and where it comes from; or why it has none."""
+    try:
+        descent = fitted_gd(config)
+    except UserError as reason:
+        return {"steps": gd_steps(config.model), "step_size": None, "step_size_from": str(reason)}
+    return {"steps": descent.steps, "step_size": float(descent.step_size), "step_size_from": descent.source}
 
 
 def _estimated(
@@ -89,30 +106,27 @@ def _of_any(name: str, told: Sequence[RegressionConfig], queries: Queries, steps
     if not needed and not told:
         _, pairs, dim = queries.batch.x.shape
         nothing = RegressionConfig(data=DataConfig(dim, pairs), model=ModelConfig(num_layers=steps))
-        return _made(name, nothing, GradientDescent(steps, 0.0, "none"), queries)
+        return _made(name, nothing, queries)
     for config in told:
-        values = _made(name, config, _descent(config), queries)
+        values = _made(name, config, queries)
         if not isinstance(values, str):
             return values
         reasons.insert(0, values)
     return reasons[0]
 
 
-def _made(name: str, config: RegressionConfig, descent: GradientDescent, queries: Queries) -> np.ndarray | str:
+def _made(name: str, config: RegressionConfig, queries: Queries) -> np.ndarray | str:
     if name.startswith("gd_plus_plus") and gd_steps(config.model) > MOST_RATES and not config.model.recurrent:
         return SLOW
     try:
-        predict = made(name, config, descent)
+        predict = made(name, config, descent_for(name, config))
         if queries.x_query is None and BASELINES.owner(name):  # a plugin's need not be a sum over pairs
             values = np.stack([_values(predict, batch) for batch in queries.cut()], axis=1).reshape(-1)
         else:
             values = _values(predict, queries.batch)
-    except ConfigError as reason:
+    except UserError as reason:
         return str(reason)
     return values if np.isfinite(values).all() else "float32 does not hold its predictions on these contexts"
-
-
-_descent = lru_cache(maxsize=8)(find_gd)
 
 
 def _values(predict: Callable[[Batch], Any], batch: Batch) -> np.ndarray:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import html
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -120,6 +121,14 @@ class Run:
         """The run with other weights; what is read of its directory already is not read again."""
         run = Run(self.path, params, step)
         run.__dict__["_loaded"] = self._loaded
+        return run
+
+    def with_file(self, path: str | os.PathLike[str]) -> Run:
+        """The same run, its contexts read from another file that holds them."""
+        config: Any = self.config
+        run = Run(self.path, self._params, self.step)
+        moved = replace(config, data=replace(config.data, file=os.path.abspath(path)))
+        run.__dict__.update({name: value for name, value in vars(self).items() if name == "_loaded"}, config=moved)
         return run
 
     def predict(self, x: ArrayLike, y: ArrayLike, x_query: ArrayLike | None = None) -> np.ndarray:

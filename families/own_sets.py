@@ -40,8 +40,9 @@ class Sets(NamedTuple):
 
 
 def sets_of(config: Any) -> Sets:
-    """The sets of a config's contexts; `ConfigError` if the file has changed since the config was made."""
+    """The sets of a config's contexts; `ConfigError` if the file has gone, or changed, since the config was made."""
     data, counts = config.data, (config.eval_tasks, config.test_tasks)
+    require(Path(data.file).exists(), f"the contexts of the run are in {data.file}, which does not exist")
     state = stamp(data.file)
     _check_unchanged(config, hashes_of(data.file, state))
     sets = split(data.file, state, data.num_pairs, config.sequences, data.split_seed, *counts)

@@ -36,6 +36,11 @@ def shared_with(config: RunConfig, run: Path, *others: Path) -> Shared:
     return {name: jnp.asarray(array) for name, array in arrays.items()}
 
 
+def arrays_of_model(config: RunConfig, run: Path) -> Shared:
+    """The shared arrays that a run's model is made of. The contexts of a file are none of it: the file may be gone."""
+    return {} if config.data_file else shared_with(config, run)
+
+
 def _check_frozen(run: Path, hashes: dict[str, str]) -> None:
     noted = rundir.read_meta(run).get(FROZEN, hashes)
     if noted != hashes:

@@ -167,6 +167,7 @@ def sample(run: RunOrPath, tasks: int, seed: int = 0) -> Batch:
     size("tasks", tasks)
     check_seed("seed", seed)
     loaded = load_run(run)
+    loaded.config.as_evaluated()  # there are no new contexts of a file, which need not be there
     with as_guest():
         batch: Batch = jax.device_get(fresh_tasks(loaded.config, tasks, seed, shared_with(loaded.config, loaded.path)))
     return batch

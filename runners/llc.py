@@ -65,10 +65,10 @@ def check(asked: Llc | None, run: Path, config: RunConfig) -> None:
     import jax
 
     from icl_lab.analysis.llc.estimator import mask_of, require_null_predictor
-    from icl_lab.families.shared_arrays import shared_with
+    from icl_lab.families.shared_arrays import arrays_of_model
     from icl_lab.families.task import model_of
 
-    model = model_of(config, shared_with(config, run))
+    model = model_of(config, arrays_of_model(config, run))
     require_null_predictor(config, model)
     mask_of(jax.eval_shape(model.init, jax.random.key(0)), asked.settings.mask)
 

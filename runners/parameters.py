@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from icl_lab.analysis.loaded_run import shapes_of
-from icl_lab.families.shared_arrays import shared_with
+from icl_lab.families.shared_arrays import arrays_of_model
 from icl_lab.families.task import model_of
 from icl_lab.runners.static_shape import Run
 from icl_lab.src.optimizer import check_trained
@@ -20,7 +20,7 @@ def check_parameters(run: Run, weights: Weights | None) -> None:
     directory, config = run
     if not (config.init_from or config.training.train_only):
         return
-    shapes = shapes_of(model_of(config, shared_with(config, directory)))
+    shapes = shapes_of(model_of(config, arrays_of_model(config, directory)))
     if config.training.train_only:
         check_trained(config.training.train_only, shapes)
     if weights is not None:

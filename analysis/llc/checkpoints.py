@@ -15,7 +15,7 @@ from icl_lab.analysis.llc.estimator import Estimator
 from icl_lab.analysis.llc.settings import Settings
 from icl_lab.analysis.llc.traces import digest_of
 from icl_lab.analysis.loaded_run import shapes_of
-from icl_lab.families.shared_arrays import shared_with
+from icl_lab.families.shared_arrays import arrays_of_model, shared_with
 from icl_lab.families.task import model_of
 from icl_lab.lab import compile_cache
 from icl_lab.lab.configs.run import RunConfig
@@ -235,7 +235,7 @@ def _at(run: Path, steps: Sequence[int], selection: str) -> Iterator[tuple[int, 
 
 
 def _shapes(config: RunConfig, run: Path) -> dict[str, tuple[int, ...]]:
-    return shapes_of(model_of(config, shared_with(config, run)))
+    return shapes_of(model_of(config, arrays_of_model(config, run)))
 
 
 def _kept(run: Path, steps: Sequence[int], selection: str) -> Iterator[tuple[str, int, Params]]:

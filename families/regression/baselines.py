@@ -254,6 +254,15 @@ def names_of(*compared: str) -> tuple[str, ...]:
     )
 
 
+SIZED = ("gd", "gd_clean_step")  # baselines that take the step size of a run's gradient descent
+fitted_gd = lru_cache(maxsize=8)(find_gd)
+
+
+def descent_for(name: str, config: RegressionConfig) -> GradientDescent:
+    """The gradient descent that a baseline is made with; a step size is fitted where that takes it."""
+    return fitted_gd(config) if name in SIZED else GradientDescent(gd_steps(config.model), 0.0, "none")
+
+
 def made(name: str, config: RegressionConfig, descent: GradientDescent) -> Any:
     """A baseline as a predictor, batch in and predictions [B] out; `ConfigError` says why it is not defined.
 

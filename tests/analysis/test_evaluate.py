@@ -13,6 +13,7 @@ from icl_lab.analysis.evaluate import evaluate
 from icl_lab.analysis.queries import queries_of
 from icl_lab.analysis.run import Run
 from icl_lab.baselines.estimated import estimate
+from icl_lab.families.regression.baselines import fitted_gd
 from icl_lab.families.regression.task import make_test_batch
 from icl_lab.src.checks import ConfigError
 from icl_lab.store import layout
@@ -274,6 +275,15 @@ def test_a_run_on_contexts_of_its_own_is_evaluated_on_those_that_it_kept(tmp_pat
     for name, column in {"model": "tf_loss", "gd": "gd_loss", "gd_fitted": "gd_loss"}.items():
         assert values["predictors"][name]["loss"] == pytest.approx(headline[column], rel=1e-4), name
     assert "which a file does not say" in values["predictors"]["ridge"]["reason"]
+    (tmp_path / "mine.npz").rename(tmp_path / "moved.npz")
+    ran("analysis.evaluate", "--run", run.path, "--data", tmp_path / "moved.npz")
+    assert json.loads((run.path / layout.EVALUATION).read_text())["predictors"] == values["predictors"]
+    fitted_gd.cache_clear()  # as in another process
+    np.savez(tmp_path / "other.npz", x=X[: B // 2], y=Y[: B // 2], x_query=X_QUERY[: B // 2], y_query=Y_QUERY[: B // 2])
+    ran("analysis.evaluate", "--run", run.path, "--data", tmp_path / "other.npz")
+    predictors = json.loads((run.path / layout.EVALUATION).read_text())["predictors"]
+    assert predictors["gd"]["reason"].endswith("mine.npz, which does not exist")
+    assert predictors["zero"]["loss"] == pytest.approx(0.5 * np.mean(Y_QUERY[: B // 2] ** 2))
 
 
 def test_the_command_refuses_contexts_of_other_shapes(lsa1_run: Path, tmp_path: Path, refused: Refused) -> None:

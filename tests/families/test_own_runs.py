@@ -3,6 +3,8 @@
 import os
 import shlex
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import icl_lab
 from icl_lab.analysis.loaded_run import LoadedRun, load_compared, load_run
 from icl_lab.analysis.ood_eval import scaled_batches
 from icl_lab.analysis.paired_losses import measure_test_set
@@ -32,7 +35,7 @@ from icl_lab.runners.static_shape import static_shape
 from icl_lab.src.checks import UserError
 from icl_lab.src.prng import key
 from icl_lab.src.registries import ALGORITHM, ALWAYS, CORRUPTED
-from icl_lab.store import layout, params
+from icl_lab.store import layout, params, rundir
 from icl_lab.store.metrics import last_metrics, read_summary
 from tests import processes
 
@@ -342,22 +345,55 @@ def test_a_loaded_run_predicts_in_the_datas_units(run: Path) -> None:
     assert measure_test_set(loaded) == read_summary(run)["headline"]
 
 
-def test_a_file_that_changed_since_the_run_is_one_sentence(run: Path, tmp_path: Path) -> None:
-    shutil.copytree(run, moved := tmp_path / "run")
-    config: Any = load_run(moved).config
-    kept = Path(config.data.file)
-    before, state = kept.read_bytes(), kept.stat()
-    try:
+def test_a_file_that_changed_since_the_run_is_one_sentence(run: Path) -> None:
+    config: Any = load_run(run).config
+    with replaced(run) as kept:
         saved(kept, **contexts(3))
         with pytest.raises(UserError, match=r"far.npz has changed since the run began"):
-            load_run(moved)
+            load_compared(run)
+        other = config_of(kept, standardize=True)
+        with pytest.raises(UserError, match=r"far.npz has changed since .*run began; bring it back, or choose another"):
+            rundir.check_usable(run, other, overwrite=False)
         kept.unlink()
-        with pytest.raises(UserError, match=r"far.npz does not exist"):
-            load_run(moved)
+        with pytest.raises(UserError, match=r"far.npz, which does not exist"):
+            load_compared(run)
+    assert facts_of(config)["left_out"] == 0
+    with pytest.raises(UserError, match="holds a run of another config"):  # of the same file
+        rundir.check_usable(run, config_of(Path(config.data.file), standardize=True, split_seed=1), overwrite=False)
+
+
+@contextmanager
+def replaced(run: Path) -> Iterator[Path]:
+    """The data file of a run, which is afterwards what it was."""
+    kept = Path(load_run(run).config.data.file)
+    before, state = kept.read_bytes(), kept.stat()
+    try:
+        yield kept
     finally:
         kept.write_bytes(before)
         os.utime(kept, ns=(state.st_atime_ns, state.st_mtime_ns))
-    assert facts_of(load_run(moved).config)["left_out"] == 0
+
+
+def test_a_finished_run_does_without_its_file(run: Path) -> None:
+    """It predicts, in the data's units; what is fitted on training contexts is not defined, with the reason."""
+    expected, stored = np.load(run / layout.PREDICTIONS)["tf"], np.load(run / layout.ANALYSIS_BATCH)
+    arrays = [stored[name] for name in ("x", "y", "x_query", "y_query")]
+    with replaced(run) as kept:
+        kept.unlink()
+        loaded = icl_lab.load_run(run)
+        np.testing.assert_allclose(loaded.predict(*arrays[:3]), expected, rtol=1e-6)
+        assert (len(loaded.metrics), loaded.config.data_file) == (3, str(kept))
+        assert icl_lab.baseline("conjugate_gradients", run)(*arrays[:3]).shape == expected.shape
+        with pytest.raises(UserError, match="a file does not say"):  # with the file too
+            icl_lab.sample(run, 2)
+        with pytest.raises(UserError, match=r"far.npz, which does not exist"):
+            icl_lab.baseline("gd", run)(*arrays[:3])
+        found = icl_lab.evaluate(run, *arrays)
+        assert found.facts["step_size"] is None
+        for name in ("gd", "gd_fitted", "gd_clean_step", "gd_positions"):
+            assert found.table.loc[name, "reason"].endswith("far.npz, which does not exist"), name
+        for name in ("model", "conjugate_gradients", "zero"):
+            assert found.table.loc[name, "reason"] == "", name
 
 
 def test_a_run_in_a_pack_is_the_run_alone(table: Path, tmp_path: Path) -> None:
