@@ -63,8 +63,8 @@ def _attention_scores(model: Model, settings: ModelConfig, params: Params, batch
     def forward(shifts: list[Array]) -> tuple[Array, list[Array]]:
         seen: list[Array] = []
 
-        def shift(name: str, layer: int, value: Array) -> Array:
-            if name != "attention":
+        def shift(name: str, layer: int | None, value: Array) -> Array:
+            if layer is None or name != "attn.pattern":
                 return value
             seen.append(value)
             return value + shifts[layer]

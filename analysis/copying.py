@@ -56,8 +56,8 @@ def _row_norms(
     def first_layer_row(tokens: Array) -> Array:
         seen: list[Array] = []
 
-        def collect(name: str, layer: int, value: Array) -> Array:
-            if name == "tokens":
+        def collect(name: str, layer: int | None, value: Array) -> Array:
+            if name == "resid_post":
                 seen.append(value)
             return value
 

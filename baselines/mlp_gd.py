@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from icl_lab.src.activations import Hook, no_hook
 from icl_lab.src.attention_products import pair_scores
-from icl_lab.src.attn import Hook, no_hook
 from icl_lab.src.config import Architecture, SineModel
 from icl_lab.src.data_config import SineData
 
@@ -23,6 +23,7 @@ def one_step(tokens: Array, architecture: Architecture[SineModel], hook: Hook = 
 
     The last channel of a context's row is t_i, that of the query's row -f_0(x); the others are m. c is `step_size`.
     """
+    tokens = hook("embed", None, tokens)
     features, left = tokens[..., :-1], tokens[..., -1]
     similar = pair_scores(features[:, -1:], features[:, :-1])[:, 0]
     change = architecture.model.step_size * jnp.sum(left[:, :-1] * similar, axis=1)

@@ -18,16 +18,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from icl_lab.src.activations import Hook, no_hook
 from icl_lab.src.attention_products import pair_scores, weighted_sums
 from icl_lab.src.registries import ATTENTION_KINDS
 from icl_lab.src.registry import Functions
-
-Hook = Callable[[str, int, Array], Array]  # (name, layer, value) -> the value to go on with
-
-
-def no_hook(name: str, layer: int, value: Array) -> Array:
-    """The hook of a plain prediction: leaves everything as it is."""
-    return value
 
 
 def softmax_weights(scores: Array, key_size: int) -> Array:
@@ -68,16 +62,19 @@ class Attention(hk.Module):
         self.merged = merged
 
     def __call__(self, rows: Array, context: Array, layer: int = 0, hook: Hook = no_hook) -> Array:
-        """Updates of rows [B, R, W] that look at context [B, N, W]; the hook sees the weights [B, H, R, N]."""
+        """Updates of rows [B, R, W] that look at context [B, N, W]."""
         width = rows.shape[-1]
         score_matrices, value_matrices = self._merged(width) if self.merged else self._multiplied(width)
         if self.bias:
             rows, context = _with_constant(rows), _with_constant(context)
         scores = [pair_scores(jnp.einsum("brw,wu->bru", rows, matrix), context) for matrix in score_matrices]
-        weights = ATTENTION_WEIGHTS[self.kind](jnp.stack(scores, axis=1), self.key_size)
-        weights = hook("attention", layer, weights)
+        weights = ATTENTION_WEIGHTS[self.kind](hook("attn.scores", layer, jnp.stack(scores, axis=1)), self.key_size)
+        weights = hook("attn.pattern", layer, weights)
         pooled = [weighted_sums(weights[:, head], context) for head in range(self.num_heads)]
         updates = [jnp.einsum("brw,wu->bru", *pair) for pair in zip(pooled, value_matrices, strict=True)]
+        if hook is not no_hook:
+            results = hook("attn.result", layer, jnp.stack(updates, axis=1))
+            updates = [results[:, head] for head in range(self.num_heads)]
         update: Array = reduce(jnp.add, updates)
         if self.bias:
             offset = hk.get_parameter("projection_bias", (width,), init=jnp.zeros)

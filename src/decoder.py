@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from icl_lab.src.attn import Hook, no_hook
+from icl_lab.src.activations import Hook, no_hook
 from icl_lab.src.config import DecoderConfig
 from icl_lab.src.model import Model, Params, as_model
 from icl_lab.src.sequences import tokenise
@@ -80,18 +80,18 @@ def block_kernels(params: Params) -> Any:
 def decode(tokens: Array, model: DecoderConfig, hook: Hook = no_hook) -> Array:
     """Predictions [B, K] from tokens [B, 2K, D + 1]; to be called inside `hk.transform`.
 
-    Without a hook the last block computes the inputs' rows alone. A hook sees, per layer, ("attention", [B, H, R, T]),
-    ("tokens", [B, T, d]) and ("prediction", [B, K]), what the read-out makes of that layer's tokens.
+    Without a hook the last block computes the inputs' rows alone. A block's prediction is what the read-out makes of
+    its rows; nothing follows from it.
     """
     _, num_rows, token_width = tokens.shape
-    stream = Embedding(model, "embed")(tokens)
+    stream = Embedding(model, "embed")(tokens, hook)
     read_out = read_out_of(model, token_width)
     rows = np.arange(num_rows)
     for layer in range(model.num_layers):
         last = layer == model.num_layers - 1 and hook is no_hook
         rows = np.arange(0, num_rows, 2) if last else rows
         stream = Block(model, f"layer_{layer}")(stream, rows, layer, hook)
-        stream = hook("tokens", layer, stream)
+        stream = hook("resid_post", layer, stream)
         if hook is not no_hook:
             hook("prediction", layer, read_out(stream[:, ::2]))
     return read_out(stream if hook is no_hook else stream[:, ::2])
@@ -114,12 +114,13 @@ class Part(hk.Module):
 class Embedding(Part):
     """From tokens [B, T, D + 1] to the stream [B, T, d]: a linear map, and a learned vector for each position."""
 
-    def __call__(self, tokens: Array) -> Array:
+    def __call__(self, tokens: Array, hook: Hook) -> Array:
         """The stream below the first block."""
         width, rows, layers = self.model.d_model, tokens.shape[1], self.model.num_layers
         embedded = self.linear(tokens, width, "linear", bias=False)
         positions = hk.get_parameter("positions", (rows, width), init=self.kind.weights(rows, layers))
-        return embedded + jnp.broadcast_to(positions[None], embedded.shape)
+        embedded = hook("embed", None, embedded)
+        return embedded + hook("pos_embed", None, jnp.broadcast_to(positions[None], embedded.shape))
 
 
 class Block(Part):
@@ -128,12 +129,16 @@ class Block(Part):
     def __call__(self, stream: Array, rows: np.ndarray, layer: int, hook: Hook) -> Array:
         """These rows of stream [B, T, d], updated."""
         model = self.model
+        stream = hook("resid_pre", layer, stream)
         kept = stream[:, rows] if len(rows) < stream.shape[1] else stream
         seen = normalise(stream, model.layer_norm, "attention_norm")
-        added = kept + CausalAttention(self.model, "attention")(seen, rows, layer, hook)
-        hidden = normalise(added, model.layer_norm, "mlp_norm")
-        hidden = self.kind.activation(self.linear(hidden, model.mlp_width, "mlp_in"))
-        added = added + self.linear(hidden, model.d_model, "mlp_out", residual_output=True)
+        update = CausalAttention(self.model, "attention")(seen, rows, layer, hook)
+        added = hook("resid_mid", layer, kept + hook("attn_out", layer, update))
+        hidden = hook(
+            "mlp.pre", layer, self.linear(normalise(added, model.layer_norm, "mlp_norm"), model.mlp_width, "mlp_in")
+        )
+        hidden = hook("mlp.post", layer, self.kind.activation(hidden))
+        added = added + hook("mlp_out", layer, self.linear(hidden, model.d_model, "mlp_out", residual_output=True))
         return kept + added if model.doubled_residual else added
 
 
@@ -141,21 +146,35 @@ class CausalAttention(Part):
     """Softmax attention of H heads: softmax(q.k / sqrt(d / H)) over the rows up to one's own, times values."""
 
     def __call__(self, seen: Array, rows: np.ndarray, layer: int, hook: Hook) -> Array:
-        """Updates [B, R, d] of these rows of what is seen [B, T, d]; the hook sees the weights [B, H, R, T]."""
+        """Updates [B, R, d] of these rows of what is seen [B, T, d]."""
         width, heads = self.model.d_model, self.model.num_heads
         biased = self.kind.attention_bias
         stacked = self.linear(seen, 3 * width, "query_key_value", biased)
         split = (*seen.shape[:2], heads, width // heads)
-        query, key, value = (part.reshape(split) for part in jnp.split(stacked, 3, axis=-1))
+        query, key, value = (
+            hook(name, layer, part.reshape(split))
+            for name, part in zip(("attn.q", "attn.k", "attn.v"), jnp.split(stacked, 3, axis=-1), strict=True)
+        )
         query = query[:, rows] if len(rows) < query.shape[1] else query
         visible = jnp.asarray(rows[:, None] >= np.arange(seen.shape[1])[None])
-        scores = jnp.einsum("brhc,bthc->bhrt", query, key) / math.sqrt(width // heads)
+        scores = hook("attn.scores", layer, jnp.einsum("brhc,bthc->bhrt", query, key) / math.sqrt(width // heads))
         scores = jnp.where(jnp.broadcast_to(visible[None, None], scores.shape), scores, -jnp.inf)
-        weights = hook("attention", layer, jax.nn.softmax(scores, axis=-1))
-        pooled = jnp.einsum("bhrt,bthc->brhc", weights, value).reshape(*query.shape[:2], width)
-        if not self.model.attention_output:
-            return pooled
-        return self.linear(pooled, width, "output", biased, residual_output=True)
+        weights = hook("attn.pattern", layer, jax.nn.softmax(scores, axis=-1))
+        pooled = hook("attn.z", layer, jnp.einsum("bhrt,bthc->brhc", weights, value))
+        output = Linear(width, self.model, biased, True, "output") if self.model.attention_output else None
+        if hook is not no_hook:
+            results = each_head_alone(pooled) if output is None else output.of_heads(pooled)
+            update: Array = jnp.sum(hook("attn.result", layer, results), axis=1)
+            return update if output is None else output.with_bias(update, width)
+        pooled = pooled.reshape(*query.shape[:2], width)
+        return pooled if output is None else output(pooled)
+
+
+def each_head_alone(pooled: Array) -> Array:
+    """[B, H, R, H C] of heads' values [B, R, H, C]: each head's in its own channels, where no matrix mixes them."""
+    size, rows, heads, channels = pooled.shape
+    alone = jnp.einsum("brhc,hg->bhrgc", pooled, jnp.eye(heads, dtype=pooled.dtype))
+    return alone.reshape(size, heads, rows, heads * channels)
 
 
 def read_out_of(model: DecoderConfig, token_width: int) -> ReadOut:
@@ -176,9 +195,21 @@ class Linear(hk.Module):
     def __call__(self, x: Array) -> Array:
         """Maps the last axis."""
         fan_in = x.shape[-1]
-        weight = hk.get_parameter("w", (fan_in, self.size), init=self.weights(fan_in, self.layers))
-        mapped: Array = x.reshape(-1, fan_in) @ weight
-        if self.bias:
-            bias = hk.get_parameter("b", (self.size,), init=self.kind.biases(fan_in, self.layers))
-            mapped = mapped + jnp.broadcast_to(bias[None], mapped.shape)
+        mapped = self.with_bias(x.reshape(-1, fan_in) @ self._weight(fan_in), fan_in)
         return mapped.reshape(*x.shape[:-1], self.size)
+
+    def of_heads(self, x: Array) -> Array:
+        """What each head's channels of x [B, R, H, C] come to, without the bias: [B, H, R, size]."""
+        heads, channels = x.shape[2:]
+        weight = self._weight(heads * channels).reshape(heads, channels, self.size)
+        return jnp.einsum("brhc,hcd->bhrd", x, weight)
+
+    def with_bias(self, mapped: Array, fan_in: int) -> Array:
+        """x W [..., size] with the bias added, if there is one."""
+        if not self.bias:
+            return mapped
+        bias = hk.get_parameter("b", (self.size,), init=self.kind.biases(fan_in, self.layers))
+        return mapped + jnp.broadcast_to(bias, mapped.shape)
+
+    def _weight(self, fan_in: int) -> Array:
+        return hk.get_parameter("w", (fan_in, self.size), init=self.weights(fan_in, self.layers))

@@ -14,7 +14,7 @@ import haiku as hk
 import jax.numpy as jnp
 from jax import Array, lax
 
-from icl_lab.src.attn import Hook, no_hook
+from icl_lab.src.activations import Hook, no_hook
 from icl_lab.src.batch import Batch
 from icl_lab.src.config import Architecture, EmbeddedModel
 from icl_lab.src.model import Model, Params, as_model
@@ -40,19 +40,19 @@ def make_model(architecture: Architecture[EmbeddedModel], deep_supervision: bool
 def run_stack(tokens: Array, architecture: Architecture[EmbeddedModel], hook: Hook = no_hook) -> Array:
     """Predictions [L, B, Q] after every layer from tokens [B, R, W]; to be called inside `hk.transform`.
 
-    Without a hook the last layer computes the queries' rows alone. Hooks see attention, tokens and predictions, as in
-    `src.transformer.run_stack`.
+    Without a hook the last layer computes the queries' rows alone.
     """
     model, queries = architecture.model, architecture.num_queries
     if model.d_model > 0:
         tokens = hk.Linear(model.d_model, name="embed")(tokens)
+    tokens = hook("embed", None, tokens)
     read_out, blocks = read_out_of(architecture), make_blocks(architecture)
     predictions = []
     for layer, block in enumerate(blocks):
         only_queries = layer == len(blocks) - 1 and hook is no_hook
         num_rows = queries if only_queries else architecture.num_rows
         tokens = clipped(block(tokens, layer, num_rows, hook), model.activation_clip)
-        tokens = hook("tokens", layer, tokens)
+        tokens = hook("resid_post", layer, tokens)
         predictions.append(hook("prediction", layer, read_out(tokens[:, -queries:])))
     return jnp.stack(predictions)
 
@@ -75,12 +75,12 @@ def roll_out(model: Model, params: Params, batch: Batch, layers: int, damping: f
     def step(tokens: Array, _: None) -> tuple[Array, Array]:
         seen: dict[str, Array] = {}
 
-        def keep(name: str, layer: int, value: Array) -> Array:
+        def keep(name: str, layer: int | None, value: Array) -> Array:
             seen[name] = value
             return value
 
         model.forward(params, tokens, keep)
-        tokens = tokens.at[:, :, label].add(damping * (seen["tokens"] - tokens)[:, :, label])
+        tokens = tokens.at[:, :, label].add(damping * (seen["resid_post"] - tokens)[:, :, label])
         return tokens, -tokens[:, -queries:, label]
 
     _, predictions = lax.scan(step, tokenise(batch), None, length=layers)

@@ -10,7 +10,7 @@ import haiku as hk
 import jax.numpy as jnp
 from jax import Array
 
-from icl_lab.src.attn import Hook, no_hook
+from icl_lab.src.activations import Hook, no_hook
 from icl_lab.src.losses import LOSSES, OF_A_NUMBER
 
 Params = Mapping[str, Mapping[str, Any]]  # module -> name -> array, JAX's or NumPy's
@@ -30,7 +30,7 @@ class Trace(NamedTuple):
 
 
 def untraced(*_: Any) -> Any:
-    """The trace and forward of a model without hooks: raises `NotImplementedError`."""
+    """The trace, watch and forward of a model without hooks: raises `NotImplementedError`."""
     raise NotImplementedError("this model has no hooks: it predicts, and shows nothing of how")
 
 
@@ -38,8 +38,9 @@ class Model(NamedTuple):
     """A model as pure functions of params and a batch of B tasks.
 
     init(key) -> params; predict(params, batch) -> predictions [B, ...]; losses(params, batch) -> [B], one a task:
-    what training, samplers of the posterior and Hessians use. trace(params, batch) -> Trace and
-    forward(params, tokens, hook) expose its internals. decayed(params) -> a tree of booleans: the parameters that
+    what training, samplers of the posterior and Hessians use. watch(params, batch, hook) -> predictions shows the hook
+    every activation (`src.activations`), forward(params, tokens, hook) the same from tokens; trace(params, batch) ->
+    Trace. decayed(params) -> a tree of booleans: the parameters that
     weight decay applies to, if not all. mean_loss(params, batch) is the mean loss where it is taken over all
     predictions at once and not over tasks, which rounds differently. null_losses(batch) -> [B]: those of a predictor
     that ignores the context, by which `analysis.llc` measures saturation. Code that replaces losses must replace
@@ -50,6 +51,7 @@ class Model(NamedTuple):
     predict: Callable[[Params, Batch], Array]
     losses: Callable[[Params, Batch], Array]
     trace: Callable[[Params, Batch], Trace] = untraced
+    watch: Callable[[Params, Batch, Hook], Array] = untraced
     forward: Callable[[Params, Array, Hook], Array] = untraced
     decayed: Callable[[Params], Any] | None = None
     mean_loss: Callable[[Params, Batch], Array] | None = None
@@ -73,7 +75,7 @@ def as_model(
 
     The predictions are of the batch's y_query, of whatever shape; `by_layer`, the function gives those of all layers
     [L, ...], of which the last are the model's, and the loss is theirs or with `deep_supervision` the mean over layers.
-    The function shows its hook "attention", "tokens" and "prediction" for each layer.
+    The function shows its hook its activations, "attn.pattern", "resid_post" and "prediction" of each layer among them.
     """
     transformed: Any = hk.without_apply_rng(hk.transform(stack))
 
@@ -89,9 +91,13 @@ def as_model(
         predictions = forward(params, tokenise(batch), no_hook)
         return predictions[-1] if by_layer and not deep_supervision else predictions
 
+    def watch(params: Params, batch: Batch, hook: Hook) -> Array:
+        predictions = forward(params, tokenise(batch), hook)
+        watched: Array = hook("prediction", None, predictions[-1] if by_layer else predictions)
+        return watched
+
     def predict(params: Params, batch: Batch) -> Array:
-        predictions = forward(params, tokenise(batch), no_hook)
-        return predictions[-1] if by_layer else predictions
+        return watch(params, batch, no_hook)
 
     def losses(params: Params, batch: Batch) -> Array:
         errors = LOSSES[loss](supervised(params, batch), batch.y_query)
@@ -104,14 +110,15 @@ def as_model(
     def trace(params: Params, batch: Batch) -> Trace:
         seen: dict[str, list[Array]] = defaultdict(list)
 
-        def collect(name: str, layer: int, value: Array) -> Array:
-            seen[name].append(value)
+        def collect(name: str, layer: int | None, value: Array) -> Array:
+            if layer is not None:
+                seen[name].append(value)
             return value
 
-        forward(params, tokenise(batch), collect)
-        return Trace(jnp.stack(seen["prediction"]), tuple(seen["attention"]), tuple(seen["tokens"]))
+        watch(params, batch, collect)
+        return Trace(jnp.stack(seen["prediction"]), tuple(seen["attn.pattern"]), tuple(seen["resid_post"]))
 
-    return Model(init, predict, losses, trace, forward, decayed, mean_loss, losses_of_zero(loss))
+    return Model(init, predict, losses, trace, watch, forward, decayed, mean_loss, losses_of_zero(loss))
 
 
 def losses_of_zero(loss: str) -> Callable[[Batch], Array] | None:

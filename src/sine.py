@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from icl_lab.src.attn import Hook
+from icl_lab.src.activations import Hook
 from icl_lab.src.batch import Batch
 from icl_lab.src.config import Architecture, SineModel
 from icl_lab.src.data import concatenated_tokens
@@ -61,7 +61,7 @@ def make_model(architecture: Architecture[SineModel], layers: Layers = run_stack
     inner = replace(architecture, dim=model.d_model - 1, model=replace(model, mlp_width=0))
 
     def stack(tokens: Array, hook: Hook) -> Array:
-        return layers(hook("embedding", 0, embed(tokens, model)), inner, hook)
+        return layers(embed(tokens, model), inner, hook)
 
     return as_model(stack, concatenated_tokens, (architecture.num_rows, architecture.token_width))
 
@@ -93,8 +93,8 @@ def read_outs(model: Model, params: Params, batch: Batch) -> tuple[Array, Array]
     """The predictions before the layers, [B], and after them, [B]: the initial function and the updated one."""
     before: list[Array] = []
 
-    def look(name: str, layer: int, value: Array) -> Array:
-        if name == "embedding":
+    def look(name: str, layer: int | None, value: Array) -> Array:
+        if name == "embed":
             before.append(-value[:, -1, -1])
         return value
 

@@ -14,12 +14,13 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from icl_lab.src.attn import Attention, Hook, no_hook
+from icl_lab.src.activations import Hook, no_hook
+from icl_lab.src.attn import Attention
 from icl_lab.src.config import Architecture, ModelConfig, StackConfig
 from icl_lab.src.data import tokenise
 from icl_lab.src.model import Model, as_model
 
-Update = Callable[[Array], Array]  # rows [B, R, W] -> what is added to them
+Update = Callable[[Array, int, Hook], Array]  # (rows [B, R, W], layer, hook) -> what is added to them
 
 
 @lru_cache
@@ -34,16 +35,16 @@ def make_model(architecture: Architecture[ModelConfig]) -> Model:
 def run_stack(tokens: Array, architecture: Architecture[StackConfig], hook: Hook = no_hook) -> Array:
     """Predictions [B] from tokens [B, R, W]; to be called inside `hk.transform`.
 
-    Without a hook the last layer computes the query's row alone, for nothing else is read. A hook sees, per layer,
-    ("attention", [B, H, R, N]), ("tokens", [B, R, W]) and ("prediction", [B]); what it returns for the first two
-    replaces them, so a hook can patch as well as read.
+    Without a hook the last layer computes the query's row alone, for nothing else is read. A block's prediction is what
+    would be read of its rows; nothing follows from it.
     """
     model, channel = architecture.model, architecture.prediction_channel
     blocks = make_blocks(architecture)
+    tokens = hook("embed", None, tokens)
     for layer, block in enumerate(blocks):
         only_query = layer == len(blocks) - 1 and hook is no_hook
         tokens = clipped(block(tokens, layer, 1 if only_query else architecture.num_rows, hook), model.activation_clip)
-        tokens = hook("tokens", layer, tokens)
+        tokens = hook("resid_post", layer, tokens)
         hook("prediction", layer, -tokens[:, -1, channel])
     return -tokens[:, -1, channel]
 
@@ -69,24 +70,34 @@ class Block(hk.Module):
         key_size = model.key_size // model.num_heads or width
         init = initializer(model)
         attention = Attention(self.kind, model.num_heads, key_size, model.bias, init, "attention", model.merged)
+        tokens = hook("resid_pre", layer, tokens)
         seen = normalise(tokens, model.layer_norm and (model.first_norm or layer > 0), "attention_norm")
         rows = tokens[:, -num_rows:]
-        rows = rows + model.damping * attention(
-            seen[:, -num_rows:], seen[:, : -self.architecture.num_queries], layer, hook
-        )
+        update = attention(seen[:, -num_rows:], seen[:, : -self.architecture.num_queries], layer, hook)
+        rows = rows + hook("attn_out", layer, model.damping * update)
         if model.mlp_width == 0:
             return rows
-        rows = clipped(rows, model.activation_clip if model.clip_before_mlp else 0)
+        rows = hook("resid_mid", layer, clipped(rows, model.activation_clip if model.clip_before_mlp else 0))
         mlp = self.mlp or make_mlp(model, width)
-        return rows + model.damping * mlp(normalise(rows, model.layer_norm, "mlp_norm"))
+        update = mlp(normalise(rows, model.layer_norm, "mlp_norm"), layer, hook)
+        return rows + hook("mlp_out", layer, model.damping * update)
 
 
 def make_mlp(model: StackConfig, width: int) -> Update:
-    """W_out gelu(W_in t + b_in) + b_out of tokens t [B, R, `width`]; its parameters are of the module that makes it."""
+    """W_out gelu(W_in t + b_in) + b_out of tokens t [B, R, `width`]; its parameters are of the module that makes it.
+
+    The hook sees both sides of the activation function.
+    """
     init = initializer(model)
     inner = hk.Linear(model.mlp_width, model.mlp_bias, w_init=init, name="mlp_in")
     outer = hk.Linear(width, model.mlp_bias, w_init=init, name="mlp_out")
-    return lambda tokens: outer(jax.nn.gelu(inner(tokens)))
+
+    def update(tokens: Array, layer: int, hook: Hook) -> Array:
+        hidden = jax.nn.gelu(hook("mlp.pre", layer, inner(tokens)))
+        updated: Array = outer(hook("mlp.post", layer, hidden))
+        return updated
+
+    return update
 
 
 def initializer(model: StackConfig) -> hk.initializers.Initializer:

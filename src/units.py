@@ -13,6 +13,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
+from icl_lab.src.activations import Hook, no_hook
 from icl_lab.src.batch import Batch
 from icl_lab.src.data_config import FileData
 from icl_lab.src.model import Model, Params, Trace
@@ -90,10 +91,20 @@ def in_units(model: Model, units: Units | None) -> Model:
         seen = model.trace(params, standardised(batch, units))
         return seen._replace(layer_predictions=taken_back(seen.layer_predictions, units))
 
+    def watch(params: Params, batch: Batch, hook: Hook) -> Array:
+        def in_data_units(name: str, layer: int | None, value: Array) -> Array:
+            if name != "prediction":
+                return hook(name, layer, value)
+            return (hook(name, layer, taken_back(value, units)) - units.y_mean) / units.y_scale
+
+        inner = no_hook if hook is no_hook else in_data_units
+        return taken_back(model.watch(params, standardised(batch, units), inner), units)
+
     return model._replace(
         predict=predictor_in_units(model.predict, units),
         losses=losses,
         mean_loss=mean_loss,
         trace=trace,
+        watch=watch,
         null_losses=None if model.null_losses is None else null_losses,
     )

@@ -22,7 +22,7 @@ from icl_lab.families.languages.contexts import Drawn, coded, draw, drawn_from
 from icl_lab.families.languages.pools import Pool, pools_of
 from icl_lab.families.task import NO_ARRAYS, TaskSpec, task_key
 from icl_lab.src import layerwise
-from icl_lab.src.attn import Hook
+from icl_lab.src.activations import Hook
 from icl_lab.src.batch import Batch
 from icl_lab.src.checks import same_shape
 from icl_lab.src.config import Architecture

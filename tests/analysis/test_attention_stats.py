@@ -67,7 +67,7 @@ def test_the_slope_of_the_attention_is_a_derivative():
     def scaled(layer, pair, factor):
         def patch(name, at, value):
             columns = jnp.repeat(jnp.where(jnp.arange(4) == pair, factor, 1.0), 2)
-            return value * columns[None, None, None] if name == "attention" and at == layer else value
+            return value * columns[None, None, None] if name == "attn.pattern" and at == layer else value
 
         return looked_at.model.forward(looked_at.params, tokenise(batch, config.model), patch)
 

@@ -50,9 +50,13 @@ def test_equals_explicit_queries_keys_values_and_projections(kind, num_heads, ke
     update, seen = layer.apply({"attention": parameters}, rows, context)
     expected, maps = reference.attention(parameters, kind, rows, context)
     np.testing.assert_allclose(update, expected, rtol=1e-10, atol=1e-10)
-    [(name, number, weights)] = seen
-    assert (name, number) == ("attention", 3)
+    assert [each[:2] for each in seen] == [("attn.scores", 3), ("attn.pattern", 3), ("attn.result", 3)]
+    (_, _, scores), (_, _, weights), (_, _, results) = seen
     np.testing.assert_allclose(weights, maps, rtol=1e-10, atol=1e-10)
+    if kind == "linear":
+        np.testing.assert_array_equal(scores, weights)
+    offset = parameters.get("projection_bias", 0.0)
+    np.testing.assert_allclose(np.sum(results, axis=1) + offset, expected, rtol=1e-10, atol=1e-10)
 
 
 def test_heads_add_up(x64):

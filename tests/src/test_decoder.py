@@ -258,12 +258,12 @@ def test_a_hook_can_patch():
 
         return compiled(lambda batch: model.forward(params, tokenise(batch), hook))(batch)
 
-    found = patched("attention", lambda _: jnp.asarray(weights))
+    found = patched("attn.pattern", lambda _: jnp.asarray(weights))
     np.testing.assert_allclose(found, numpy_decoder(params, GPT2, batch.x, batch.y, weights)[-1][2], atol=1e-10)
     change = np.abs(found - looked_at(model)(params, batch)[0])
     assert change[:, 1:].min() > 1e-5  # the first input sees itself alone, whatever the weights
     of_nothing = params["read_out/norm"]["offset"] @ params["read_out/linear"]["w"][:, 0]
-    np.testing.assert_allclose(patched("tokens", jnp.zeros_like), np.full((SIZE, PAIRS), of_nothing), atol=1e-10)
+    np.testing.assert_allclose(patched("resid_post", jnp.zeros_like), np.full((SIZE, PAIRS), of_nothing), atol=1e-10)
 
 
 # Initial parameters

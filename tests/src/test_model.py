@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from icl_lab.src import decoder, layerwise, sine, transformer
-from icl_lab.src.attn import no_hook
+from icl_lab.src.activations import no_hook
 from icl_lab.src.config import Architecture, DecoderConfig, EmbeddedModel, ModelConfig, SineModel
 from icl_lab.src.losses import LOSSES, OF_A_NUMBER
 from icl_lab.src.model import Model, as_model, losses_of_zero
@@ -85,7 +85,12 @@ def test_a_models_own_losses_are_what_is_averaged() -> None:
     """Of a model that is made of other parts: without a mean of its own, the loss is the losses' mean."""
     model = Model(lambda _: {}, lambda params, batch: batch, lambda params, batch: jnp.abs(batch))
     assert float(model.loss({}, jnp.array([1.0, -2.0, 6.0]))) == 3.0
-    for look in (lambda: model.trace({}, jnp.zeros(1)), lambda: model.forward({}, jnp.zeros(1), no_hook)):
+    looks = (
+        lambda: model.trace({}, jnp.zeros(1)),
+        lambda: model.watch({}, jnp.zeros(1), no_hook),
+        lambda: model.forward({}, jnp.zeros(1), no_hook),
+    )
+    for look in looks:
         with pytest.raises(NotImplementedError, match="has no hooks"):
             look()
 

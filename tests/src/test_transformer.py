@@ -13,9 +13,9 @@ import pytest
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.regression.task import make_model
 from icl_lab.lab.configs.presets import preset, resolve
-from icl_lab.src import attn, prng, transformer
+from icl_lab.src import attn, decoder, prng, transformer
 from icl_lab.src.batch import Batch
-from icl_lab.src.config import TOKENS, ModelConfig, TrainConfig
+from icl_lab.src.config import TOKENS, DecoderConfig, ModelConfig, TrainConfig
 from icl_lab.src.data import sample_batch, tokenise
 from icl_lab.src.data_config import DataConfig
 from tests import reference
@@ -232,19 +232,17 @@ def test_tasks_of_a_batch_do_not_see_each_other(model, x64):
 
 
 class WithoutHooks(ast.NodeTransformer):
-    """Drops every `hook(...)` and `value = hook(..., value)`; takes the stripped attention where it is imported."""
+    """Puts the value in the place of every `hook(.., .., value)`; takes the stripped attention where it is imported."""
 
     def __init__(self):
         self.dropped = 0
 
-    def visit_Expr(self, node):
-        if isinstance(node.value, ast.Call) and getattr(node.value.func, "id", "") == "hook":
-            self.dropped += 1
-            return None
-        return node
-
-    def visit_Assign(self, node):
-        return self.visit_Expr(node)
+    def visit_Call(self, node):
+        self.generic_visit(node)
+        if getattr(node.func, "id", "") != "hook":
+            return node
+        self.dropped += 1
+        return node.args[2]
 
     def visit_ImportFrom(self, node):
         node.module = "attn_without_hooks" if node.module == "icl_lab.src.attn" else node.module
@@ -278,9 +276,8 @@ def program(function, *arguments):
 def test_hooks_off_cost_nothing(model, monkeypatch):
     bare_attn, in_attn = stripped(attn, monkeypatch)
     bare, in_stack = stripped(transformer, monkeypatch)
-    assert (in_attn, in_stack) == (1, 2)
+    assert (in_attn, in_stack) == (3, 9)
     assert bare.Attention is bare_attn.Attention
-    monkeypatch.setattr(bare, "no_hook", attn.no_hook)  # what `src.model` says for none
     config = run(model)
     real, bare_model = make_model(config), bare.make_model(config.architecture)
     params, batch = real.init(prng.key(0)), sample_batch(prng.key(1), DATA, 8)
@@ -298,6 +295,19 @@ def test_hooks_off_cost_nothing(model, monkeypatch):
     assert "dot" in off or "fusion" in off
     assert off == program(bare_predict, params, batch)
     assert off != program(trace, params, batch)
+
+
+@pytest.mark.parametrize("block", ["gpt2", "regression"])
+def test_a_decoders_hooks_off_cost_nothing(block, monkeypatch):
+    bare, in_decoder = stripped(decoder, monkeypatch)
+    assert in_decoder == 13
+    config = DecoderConfig(num_layers=2, num_heads=2, d_model=8, mlp_width=8, layer_norm=True, block=block)
+    real, bare_model = (module.make_model(config, DATA.dim, DATA.num_pairs) for module in (decoder, bare))
+    x, y = jnp.ones((4, DATA.num_pairs, DATA.dim)), jnp.ones((4, DATA.num_pairs))
+    batch, params = Batch(x, y, x, y, x[:, 0]), real.init(prng.key(0))
+    off, without = (program(lambda *of, model=model: model.predict(*of), params, batch) for model in (real, bare_model))
+    assert off == without
+    assert off != program(lambda *of: real.trace(*of), params, batch)
 
 
 def test_configs_that_differ_in_no_model_share_one():
