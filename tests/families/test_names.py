@@ -45,7 +45,6 @@ OF_ONE = {
 }
 # words that are a field of one family and mean something else here -> what
 OTHERWISE = {
-    ("src/model.py", "tokens"): "what a hook sees",
     ("plots/training.py", "train"): "whose a curve is",
     **{
         ("plots/style.py", model): "its colour; other models get spare ones"

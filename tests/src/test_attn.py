@@ -56,7 +56,7 @@ def test_equals_explicit_queries_keys_values_and_projections(kind, num_heads, ke
     if kind == "linear":
         np.testing.assert_array_equal(scores, weights)
     offset = parameters.get("projection_bias", 0.0)
-    np.testing.assert_allclose(np.sum(results, axis=1) + offset, expected, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(np.asarray(results).sum(axis=1) + offset, expected, rtol=1e-10, atol=1e-10)
 
 
 def test_heads_add_up(x64):
