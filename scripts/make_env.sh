@@ -99,6 +99,8 @@ fi
 
 [ -z "$cuda" ] || echo "The CUDA $cuda build of jax is some GB more ..."
 pip_install "$@"
+# The command icl-lab, for any folder. A checkout from whose root Python starts comes before this one.
+pip_install --no-index --no-deps --no-build-isolation --editable .
 "$venv/bin/python" -m pip --disable-pip-version-check check >/dev/null ||
     fail "The packages in $venv contradict each other: run 'make clean' and try again."
 

@@ -89,11 +89,18 @@ def test_a_neighbours_own_modules_stay_theirs(order: str, python: Path, tmp_path
     assert not Path(said.strip()).is_relative_to(tmp_path)
 
 
+def test_a_checkout_from_whose_root_python_starts_comes_before_what_is_installed(python: Path, root: Path) -> None:
+    """As the tests do, in an environment that `make env` has made of another checkout too."""
+    files = run(python, "-c", "import icl_lab.store; print(icl_lab.__file__, icl_lab.store.__file__)", cwd=root).split()
+    assert files == [str(root / "icl_lab/__init__.py"), str(root / "icl_lab/store/__init__.py")]
+
+
 LIBRARY = """
 import sys, icl_lab
 assert not {"numpy", "pandas", "jax"} & {*sys.modules}
 run = icl_lab.train("lsa1", steps=4, eval_every=2, batch_size=16, eval_tasks=32, quiet=True)
 print(run.predict(*icl_lab.sample(run, 3)[:3]).shape, icl_lab.table().loc[0, "status"])
+assert run.facts()["command"].startswith("icl-lab runners.run lsa1 "), run
 """
 
 

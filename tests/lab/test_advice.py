@@ -50,6 +50,7 @@ DOORS = {
     "module of the package": ("python -m icl_lab.{}", False),
     "module": ("python -m {}", True),
 }
+LIBRARY = "icl-lab {}" if Path(sys.executable).with_name("icl-lab").exists() else "python -m icl_lab {}"
 ADVISING = (f"analysis.stages --run {RUN}", "plots.run_figures", "runners.run", "runners.run --help")
 FROM_PYTHON = f"import icl_lab; print(icl_lab.load_run({str(RUN)!r}))"
 ADVICE = re.compile(r"(?:icl-lab|python -m icl_lab|python -m) [\w.]+")
@@ -66,7 +67,7 @@ def said(line: list[str], folder: Path, variables: dict[str, str]) -> str:
 def test_what_is_advised_runs_where_it_is_read(door: str, tmp_path: Path) -> None:
     """Each command in a sentence answers with its usage, which is spelled through the same door."""
     folder, variables = in_a_folder_of_a_user(tmp_path)
-    spelled, is_root = DOORS.get(door, ("python -m icl_lab {}", False))
+    spelled, is_root = DOORS.get(door, (LIBRARY, False))
     at = ROOT if is_root else folder
     lines = [["python", "-c", FROM_PYTHON]] if door == "library" else [spelled.format(w).split() for w in ADVISING]
     advice = {found for line in lines for found in ADVICE.findall(said(line, at, variables))}

@@ -48,7 +48,7 @@ def test_a_door_is_open_for_the_command_alone(line: str, root: Path, tmp_path: P
 @pytest.mark.parametrize("name", ["store.runs", "icl_lab.store.runs"])
 def test_a_command_has_both_names(name: str, root: Path) -> None:
     script = f"import runpy, sys; sys.argv = ['{name}', '--help']; runpy.run_module('{name}', run_name='__main__')"
-    for words in (("-m", name, "--help"), ("-c", script)):
+    for words, shown in ((("-m", name, "--help"), name), (("-c", script), "store.runs")):
         done = python(*words, root=root)
         assert (done.returncode, done.stderr) == (0, "")
-        assert done.stdout.startswith("usage: python -m store.runs")
+        assert done.stdout.startswith(f"usage: python -m {shown} ")
