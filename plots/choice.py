@@ -114,15 +114,19 @@ def chosen(table: pd.DataFrame, where: Iterable[Where], path: Path) -> pd.DataFr
 
 
 def _equals(values: pd.Series, text: str) -> pd.Series:
-    """Where a field is this value: numbers are compared as numbers, no text is an empty field."""
+    """Where a field is this value: numbers are compared as numbers, also among words; no text is an empty field."""
+    import pandas as pd
+
+    try:
+        number = float(text) if text else math.nan
+    except ValueError:
+        number = math.nan  # no number is a word
     if holds_numbers(values):
-        try:
-            return values == float(text) if text else values.isna()
-        except ValueError:
-            return values.isin([])  # no number is a word
+        return values == number if text else values.isna()
     if values.dtype == bool:
         return values.astype(str).str.lower() == text.lower()
-    return values.fillna("").astype(str) == text
+    words = values.fillna("").astype(str)
+    return (words == text) | (pd.to_numeric(words, errors="coerce") == number)
 
 
 def holds_numbers(values: pd.Series) -> bool:

@@ -167,8 +167,10 @@ def _filler(values: Sequence[Mapping[str, Any]], out: Path) -> Callable[[table.L
 def note_unknown(out: Path) -> str:
     """A sentence on rows whose runs are not there to say what a field of theirs is, "" if there are none."""
     lines = table.read(out)
-    unknown = {name: sum(not line[name] for line in lines) for name in (lines[0] if lines else ())}
-    names = [name for name, count in unknown.items() if count and differing.is_field(name)]
+    fields = [*filter(differing.is_field, lines[0] if lines else ())]
+    lost = [line for line in lines if not all(line[name] for name in fields) and _config_of(line, out) is None]
+    unknown = {name: sum(not line[name] for line in lost) for name in fields}
+    names = [name for name, count in unknown.items() if count]
     if not names:
         return ""
     number = max(unknown[name] for name in names)

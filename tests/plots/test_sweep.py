@@ -99,9 +99,11 @@ def test_where_chooses_rows_by_values(where: list[Where], expected: set, tmp_pat
 def test_where_compares_words_truth_and_empty_fields(tmp_path: Path) -> None:
     """A list of words has commas itself; only what is no value is several values."""
     words = pd.DataFrame({"a": ["x,y", "x", "", "y"], "b": [True, False, True, True], "c": [1, np.nan, 2.0, 2.5]})
+    words["d"] = ["0", "0.0", "auto", "1,2"]  # numbers among words
     for condition, rows in {
         **{"a=x,y": [0], "a=x": [1], "a=y,x": [1, 3], "a=": [2], "b=true": [0, 2, 3], "b=False": [1]},
         **{"c=2": [2], "c=2.50": [3], "c=": [1], "c=1,2": [0, 2]},
+        **{"d=0": [0, 1], "d=0.0": [0, 1], "d=auto": [2], "d=1,2": [3], "d=0,auto": [0, 1, 2]},
     }.items():
         found = choice.chosen(words, [choice.condition(condition)], tmp_path)
         assert list(found.index) == rows, condition

@@ -112,6 +112,17 @@ def test_a_row_whose_run_is_not_there_has_no_value_and_a_sentence_says_so(tmp_pa
     assert collect.note_unknown(out) == f"{out}: 1 row has no training.lr: its run does not say it"
 
 
+def test_an_empty_field_of_a_run_that_is_there_is_known(tmp_path: Path) -> None:
+    out = tmp_path / "t.csv"
+    begun(rows("lsa1"), tmp_path / "a", out)
+    begun(rows("lsa1", stop_when="eval_loss < 0.1"), tmp_path / "b", out)
+    assert [row["stop_when"] for row in table(out)] == ["", "eval_loss < 0.1"]
+    assert collect.note_unknown(out) == ""
+    shutil.rmtree(tmp_path / "a")
+    differing.stored_config.cache_clear()
+    assert collect.note_unknown(out) == f"{out}: 1 row has no stop_when: its run does not say it"
+
+
 def columns_of(axes: Axes, tmp_path: Path, model: str = "lsa1", **settings: Any) -> list[str]:
     """The columns of fields in the table of a grid, which is the same once it is collected from its plan."""
     out = tmp_path / "t.csv"
