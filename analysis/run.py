@@ -185,7 +185,9 @@ class Run:
         elif self.status == "done":
             if self.config.keep_best:
                 shown["numbers"] = "of the last parameters; run.best has the best ones"
-            shown |= {name: f"{value:.4g}" for name, value in list(self.summary.items())[:MOST_NUMBERS]}
+            loss = listing.loss_of(self.path, self.config.family, self.status)
+            numbers = [loss] * (loss is not None) + list(self.summary.items())[:MOST_NUMBERS]
+            shown |= {name: f"{value:.4g}" for name, value in numbers}
         return shown
 
     def __repr__(self) -> str:

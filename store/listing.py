@@ -106,7 +106,7 @@ def _entry(run: Path, is_near: bool) -> Entry:
             reason = f"it has no {layout.CONFIG}"
             return Entry(run, NO_RUN, reason, time=_last_change(run), size=_size(run) if shown else 0, shown=shown)
         (fields, missing), status, meta = _fields(run), read_status(run), read_meta(run)
-        loss, owner = _loss(run, str(fields["family"]), status), ownership.read(run / layout.LOCK)
+        loss, owner = loss_of(run, str(fields["family"]), status), ownership.read(run / layout.LOCK)
         whose = _whose(run) if status == "done" and fields.get("keep_best") else ""
     except (StoreError, OSError) as error:
         status = rundir.EARLIER if isinstance(error, rundir.EarlierVersion) else BROKEN
@@ -136,7 +136,7 @@ def _sources(meta: Mapping[str, Any]) -> str:
     return "not recorded" if names is None else "changed" if names else "same"
 
 
-def _loss(run: Path, family: str, status: str) -> tuple[str, float] | None:
+def loss_of(run: Path, family: str, status: str) -> tuple[str, float] | None:
     """The loss on the test set if the run is finished, else in its last record; None of an unknown family."""
     if status == "done":
         if family not in FAMILIES:
