@@ -83,7 +83,7 @@ def train(
         with ConsoleLogger(request.quiet) as logger, catch_signals(hint) as signals:
             run = Run(directory, request.config)
             outputs = OutputOptions(options=request.options, llc=request.llc, keep_state=request.keep_state)
-            start = Start(not request.overwrite, request.weights)
+            start = Start(not request.overwrite, request.given)
             status = run_pack([run], logger, outputs, signals=signals, persistence=request.persistence, start=start)
     return Ended(status, next(iter(signals.received), 0), finished)
 
@@ -107,7 +107,7 @@ def _follow(request: flags.Request, process: distributed.Process) -> int:
 
         copy.mkdir(exist_ok=True)
         with locked(copy), catch_signals() as signals:
-            start = Start(weights=request.weights)
+            start = Start(weights=request.given)
             status = run_pack([Run(copy, request.config)], NULL_LOGGER, signals=signals, start=start)
     return 128 + signals.received[0] if status == "stopped" else 0
 

@@ -60,6 +60,11 @@ class Request(NamedTuple):
     keep_state: bool = True
     weights: Weights | None = None
 
+    @property
+    def given(self) -> tuple[Weights, ...]:
+        """The parameters that the run starts from, if any are given."""
+        return () if self.weights is None else (self.weights,)
+
 
 def config_flags(family: Family) -> list[Flag]:
     """The flags that set fields of a family's config."""

@@ -76,7 +76,7 @@ def run_pack(
     for run in runs:
         check_parts(run.config)
         llc.check(outputs.llc, run.directory, run.config)
-        check_parameters(run, start.weights)
+        check_parameters(run, start.weights_of(run.config))
         check_column(run)
     use_highest_precision()
     logger.line(f"device: {device_text()}")
@@ -126,7 +126,9 @@ def run_one(
     rundir.choose(config, str(directory), overwrite=False)
     run = Run(directory, config)
     with locked_runs([run], strict=persistence.strict_resume):
-        return run_pack([run], logger, persistence=persistence, start=Start(True, weights))
+        return run_pack(
+            [run], logger, persistence=persistence, start=Start(True, () if weights is None else (weights,))
+        )
 
 
 def device_text() -> str:

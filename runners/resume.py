@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from icl_lab.lab import cli
+from icl_lab.lab.configs.run import RunConfig
 from icl_lab.lab.flag_types import INFINITY, Either, Number
 from icl_lab.runners.static_shape import Run
 from icl_lab.store import checkpoint, rundir
@@ -83,12 +84,16 @@ def by_checkpoint(runs: Sequence[Run]) -> list[list[Run]]:
 class Start(NamedTuple):
     """Where runs that have not begun start from; by default from their initialisation.
 
-    extend: from the state of a shorter run of the same training, if there is one beside them. weights: from these
-    parameters, which the configs name.
+    extend: from the state of a shorter run of the same training, if there is one beside them. weights: from those of
+    these parameters that their configs name.
     """
 
     extend: bool = False
-    weights: Weights | None = None
+    weights: tuple[Weights, ...] = ()
+
+    def weights_of(self, config: RunConfig) -> Weights | None:
+        """The parameters that a run starts from; None if they are not given."""
+        return next((each for each in self.weights if each.source == config.init_from), None)
 
 
 AT_STEP_0 = Start()
@@ -101,9 +106,9 @@ def begin(run: Run, width: int, device: str, facts: Mapping[str, Any], start: St
         rundir.clear(directory)
         rundir.begin(directory, config)
         known = {**provenance_of(config, device), **facts}
-        if config.init_from and start.weights is not None:
-            write_given(directory, start.weights)
-            known |= {"init_from": {"source": config.init_from, **start.weights.origin}}
+        if (weights := start.weights_of(config)) is not None:
+            write_given(directory, weights)
+            known |= {"init_from": {"source": config.init_from, **weights.origin}}
         rundir.update_meta(directory, **known, pack_width=width, start=now(), run_seconds=0.0)
     elif names := changed_files(rundir.read_meta(directory)):
         rundir.update_meta(directory, sources_changed=names)

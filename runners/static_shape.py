@@ -15,7 +15,12 @@ IGNORED = {
     **{"preset": "", "eval_tasks": 2, "test_tasks": 2, "snapshots": False, "keep_best": False, "log_norms": False},
     **{"stop_when": "", "patience": 0},
 }
-BATCHED = {"data_seed": 0, "init_seed": 0, "training.lr": 1.0}  # may differ within a pack of any family
+BATCHED = {
+    "data_seed": 0,
+    "init_seed": 0,
+    "init_from": "",
+    "training.lr": 1.0,
+}  # may differ within a pack of any family
 
 
 class Run(NamedTuple):

@@ -13,7 +13,7 @@ from icl_lab.lab.configs.earlier_names import renamed
 from icl_lab.lab.configs.family import AUTO
 from icl_lab.lab.configs.presets import value_at
 from icl_lab.lab.configs.registry import family_of_model
-from icl_lab.runners.flags import keys_of
+from icl_lab.runners import flags
 from icl_lab.src.checks import UsageError, require
 from icl_lab.src.words import in_brackets, parted
 
@@ -26,8 +26,8 @@ RESERVED = {
     "data_seed": "--seeds",
     "name": "--models",
     "plugins": "--plugin",
-    "init_from": "--init_from of runners.run",
 }
+INIT_FROM = "init_from"  # no field that one sets, but an axis (`sweeps.sources`)
 BEGINNING = re.compile(r"[A-Za-z_][\w.-]*=")  # of a field's values
 LISTED = "each of its values stands in brackets, as in attention=(softmax,linear),(linear)"
 
@@ -38,6 +38,13 @@ LISTED = "each of its values stands in brackets, as in attention=(softmax,linear
 def fields(axis: Axis) -> tuple[str, ...]:
     """The names of an axis's fields."""
     return (axis,) if isinstance(axis, str) else axis
+
+
+def keys_of(model: str, names: Iterable[str]) -> dict[str, str]:
+    """{name: dotted key} of fields of a model's config, and of `init_from`; raises as `runners.flags.keys_of` does."""
+    wanted = [*names]
+    keys = flags.keys_of(model, [name for name in wanted if name != INIT_FROM])
+    return keys | {name: name for name in wanted if name == INIT_FROM}
 
 
 def in_words(axis: Axis) -> str:

@@ -16,7 +16,7 @@ from icl_lab.runners.command import print_notices, resume_command
 from icl_lab.runners.flags import preset_for_depth
 from icl_lab.src.words import printable
 from icl_lab.store import rundir
-from icl_lab.sweeps import following, work
+from icl_lab.sweeps import following, sources, work
 from icl_lab.sweeps.axes import RESERVED
 from icl_lab.sweeps.execution import Execution, add_execution_flags, execution
 from icl_lab.sweeps.grid import Grid, check_number
@@ -55,12 +55,12 @@ def main(
     cli.add_config_help(built)
     add_execution_flags(built, out, runs_dir)
     flags = built.parse(rest)
-    grid = grid_of(flags, family, overrides, defaults)
+    grid, weights = grid_of(flags, family, overrides, defaults)
     if flags.config_help:
         print(_field_listing(grid, overrides))
         return 0
-    how = execution(flags)
-    return carry_out(planned_points(grid, flags.quiet), how)
+    how = execution(flags)._replace(weights=weights)
+    return carry_out(planned_points(grid, how), how)
 
 
 def _field_listing(grid: Grid, settings: Mapping[str, Any]) -> str:
@@ -77,10 +77,10 @@ def planned(grids: Sequence[Grid], quiet: bool) -> list[Point]:
     return plan(grids)
 
 
-def planned_points(grid: Grid, quiet: bool) -> list[Point]:
-    """The points of a grid; prints which fields follow those that are swept, and notes on the contexts of files."""
-    points = planned([grid], quiet)
-    for line in () if quiet else (*following.lines(grid, points), *_notes(points)):
+def planned_points(grid: Grid, how: Execution) -> list[Point]:
+    """The points of a grid; prints which fields follow those that are swept, notes on files, and sources."""
+    points = planned([grid], how.quiet)
+    for line in () if how.quiet else (*following.lines(grid, points), *_notes(points), *sources.lines(how.weights)):
         print(printable(line))
     return points
 

@@ -26,6 +26,7 @@ from icl_lab.sweeps.plan import Point
 FOLLOWING = {"name", "preset", "shared", "requires", "data_seed"}  # from other fields, or shown by the model and seed
 FOLLOWING |= {f"data.{name}" for name in FileData.SCALING}
 MOST_TRIED = 16  # values of a field that are exchanged to see whether a column shows it
+NO_TEXT = "none"
 INIT = "init_seed"  # shown where it is not the seed of the data
 
 
@@ -37,9 +38,13 @@ def _fields(config: RunConfig) -> Mapping[str, Any]:
 
 
 def written(config: RunConfig, names: Iterable[str]) -> dict[str, Any]:
-    """The values of these columns for a config; None for a field that its family does not have."""
+    """The values of these columns for a config; None for a field that its family does not have, a word for no text."""
     fields = {**_fields(with_seeds(config, Seeds())), INIT: config.init_seed}
-    return {name: fields.get(name) for name in names}
+    return {name: NO_TEXT if fields.get(name) == "" and _is_text(config, name) else fields.get(name) for name in names}
+
+
+def _is_text(config: RunConfig, name: str) -> bool:
+    return isinstance(_get(config, name), str)
 
 
 @lru_cache(maxsize=4096)

@@ -14,6 +14,7 @@ from icl_lab.lab.flag_types import Whole
 from icl_lab.runners import resume
 from icl_lab.runners.resume import Persistence
 from icl_lab.store.outputs import out_file, out_folder
+from icl_lab.store.weights import Weights
 from icl_lab.sweeps import table
 from icl_lab.sweeps.collect import add_table_flags
 
@@ -21,7 +22,7 @@ WIDTH = Whole(1, 4096, "more trainings in a pack do not fit in memory")
 
 
 class Execution(NamedTuple):
-    """How and where a plan is carried out."""
+    """How and where a plan is carried out, and the parameters that its runs start from."""
 
     folder: Path
     out: Path
@@ -35,6 +36,7 @@ class Execution(NamedTuple):
     replace_table: bool = False
     persistence: Persistence = Persistence()
     resources: Resources = Resources()
+    weights: tuple[Weights, ...] = ()
 
     @property
     def cluster(self) -> Executor | None:

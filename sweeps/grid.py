@@ -17,7 +17,7 @@ from icl_lab.lab.configs.registry import family_of_model, models
 from icl_lab.lab.configs.run import RunConfig, Seeds, seeds_of, with_seeds
 from icl_lab.runners.flags import preset_for_depth
 from icl_lab.src.checks import ConfigError, require
-from icl_lab.sweeps.axes import RESERVED, Axes, checked_keys, keys_of_lists, point_of, read_list
+from icl_lab.sweeps.axes import INIT_FROM, RESERVED, Axes, checked_keys, keys_of_lists, point_of, read_list
 
 OF_LAYERS = ("model.num_layers", "model.recurrent")  # what values of a preset may follow
 MAX_POINTS = 100_000  # of a plan; more are surely a typing error, and too many runs for one folder
@@ -85,9 +85,12 @@ class Grid:
         """The configs, with their seeds, of a point whose fields have these values by key."""
         taken = {*self.settings, *chosen}
         config = presets.of(chosen)
-        set_values(config, self._seeds(self.seeds[0], taken), chosen, self.settings)
+        source = {**self.settings, **chosen}.get(INIT_FROM, AUTO)
+        given = [{key: values[key] for key in values if key != INIT_FROM} for values in (chosen, self.settings)]
+        set_values(config, self._seeds(self.seeds[0], taken), *given)
         resolved = resolve(config)
-        check_given(resolved, self.settings, chosen)
+        check_given(resolved, *given)
+        resolved = resolved if source == AUTO else replace(resolved, init_from=source)
         own, changes = seeds_of(resolved), [self._seeds(seed, taken) for seed in self.seeds]
         seeds = [Seeds(each.get("data_seed", own.data), each.get("init_seed", own.init)) for each in changes]
         seeded = [with_seeds(resolved, each) for each in seeds]

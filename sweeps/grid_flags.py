@@ -14,12 +14,14 @@ from icl_lab.lab.configs.family import AUTO, Family, Flag
 from icl_lab.lab.configs.keys import leaves
 from icl_lab.lab.configs.presets import preset
 from icl_lab.lab.flag_types import SEEDS, Either
-from icl_lab.runners.flags import add_flag, config_flags, keys_of, list_values, reader
+from icl_lab.runners.flags import add_flag, config_flags, list_values, reader, source
 from icl_lab.src.checks import require
 from icl_lab.src.fields import Meaning
+from icl_lab.store.weights import Weights
 from icl_lab.sweeps import axes as axes_of_sweep
-from icl_lab.sweeps.axes import RESERVED, Axes, Axis
+from icl_lab.sweeps.axes import INIT_FROM, RESERVED, Axes, Axis, keys_of
 from icl_lab.sweeps.grid import Grid
+from icl_lab.sweeps.sources import named
 
 SWEEP = "any field as an axis, FIELD=VALUES, as in lr=1e-3,3e-3 or attention=(softmax,linear),(linear); may be repeated"
 FILE = {"data", "file", "data.file"}  # names of the field for a file of contexts
@@ -40,6 +42,8 @@ def add_flags(built: cli.Parser, family: Family, defaults: Mapping[str, Sequence
         cli.add_former_names(built, flag.name, flag.former)
     for flag in _settings(family):
         add_flag(built, flag)
+    text = "start all runs from the parameters of a finished run or of a file, as runners do; --sweep takes several"
+    built.add_argument(f"--{INIT_FROM}", metavar="RUN[@STEP]", type=source, help=text)
     cli.add_word_lists(built, family.lists)
     built.config_keys = [key for key in leaves(preset(next(iter(family.models))).to_dict()) if key not in RESERVED]
     built.add_argument("--sweep", nargs="+", action="extend", default=[], metavar="FIELD=VALUES", help=SWEEP)
@@ -60,9 +64,10 @@ def or_auto(flag: Flag) -> Callable[[str], Any]:
 
 def grid_of(
     flags: argparse.Namespace, family: Family, overrides: Mapping[str, str], defaults: Mapping[str, Sequence[Any]]
-) -> Grid:
-    """The grid that flags ask for. Axes at "auto" are left out, so that models of other families need not have them.
+) -> tuple[Grid, tuple[Weights, ...]]:
+    """The grid that flags ask for, and the parameters that its runs start from.
 
+    Axes at "auto" are left out, so that models of other families need not have them.
     A field that --sweep or --zip names replaces a flag's axis that has its default. Defaults that say how contexts are
     drawn are left out where these are a file's.
     """
@@ -70,6 +75,8 @@ def grid_of(
     axes: dict[Axis, Sequence[Any]] = {name: values for name, values in values_of.items() if values != [AUTO]}
     further = axes_of_sweep.of_words(flags.sweep, flags.zip)
     of_all = {flag.key: getattr(flags, flag.name) for flag in _settings(family)} | list_values(family, flags)
+    require(INIT_FROM not in overrides, f"{INIT_FROM} cannot be set with --config.; use --{INIT_FROM}")
+    of_all[INIT_FROM] = flags.init_from
     settings = {**{key: value for key, value in of_all.items() if value is not None}, **overrides}
     if further:
         model = flags.models[0]
@@ -81,7 +88,8 @@ def grid_of(
         drawn = {flag.name for flag in family.axes if flag.key.startswith("data.")}
         by_default = {name for name in drawn if axes.get(name) == [*defaults.get(name, ())]}
         axes = {name: values for name, values in axes.items() if name not in by_default}
-    return Grid(tuple(flags.models), {**axes, **further}, tuple(flags.seeds), settings, preset=flags.preset)
+    axes, settings, weights = named({**axes, **further}, settings)
+    return Grid(tuple(flags.models), axes, tuple(flags.seeds), settings, preset=flags.preset), weights
 
 
 def _replaced(model: str, family: Family, axes: Mapping[Axis, Any], further: Axes) -> list[Flag]:

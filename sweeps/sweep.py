@@ -16,11 +16,11 @@ from icl_lab.lab.executors.inline import in_this_process
 from icl_lab.lab.executors.remote import Resources
 from icl_lab.lab.executors.signals import catch_signals
 from icl_lab.lab.guest import as_guest, variables_as_before
-from icl_lab.runners.flags import keys_of
 from icl_lab.src.checks import UserError, one_of, require
 from icl_lab.store.outputs import out_file, out_folder
-from icl_lab.sweeps import work
-from icl_lab.sweeps.axes import Axis, refuse_set
+from icl_lab.store.weights import Weights
+from icl_lab.sweeps import sources, work
+from icl_lab.sweeps.axes import Axis, keys_of, refuse_set
 from icl_lab.sweeps.command import planned_points
 from icl_lab.sweeps.execution import WIDTH, Execution
 from icl_lab.sweeps.grid import Grid
@@ -59,13 +59,15 @@ def sweep(
     """
     models = [model] if isinstance(model, str) else [*model]
     require(bool(models), "model is an empty list; it needs at least one model")
-    grid = _grid(models, axes or {}, seeds, settings or {}, preset)
+    grid, weights = _grid(models, axes or {}, seeds, settings or {}, preset)
     name = models[0]
     runs, table = str(runs_dir or f"runs/sweep_{name}"), str(out or f"results_{name}.csv")
     try:
         with variables_as_before():
             how = _execution(runs, table, executor, width)
-        how = how._replace(append=append, replace_table=replace_table, overwrite=overwrite, quiet=quiet)
+        how = how._replace(
+            weights=weights, append=append, replace_table=replace_table, overwrite=overwrite, quiet=quiet
+        )
         in_here = choice.EXECUTORS[how.executor].run is in_this_process
         with as_guest() if in_here else variables_as_before():
             _carry_out(grid, how)
@@ -82,8 +84,8 @@ def _grid(
     seeds: Iterable[int],
     settings: Mapping[str, Any],
     preset: str,
-) -> Grid:
-    """The grid, whose names are looked up and whose values are checked."""
+) -> tuple[Grid, tuple[Weights, ...]]:
+    """The grid, whose names are looked up and whose values are checked, and what its runs start from."""
     found: dict[Axis, list[Any]] = {}
     for axis, values in axes.items():
         together = axis if isinstance(axis, tuple) else (axis,)
@@ -97,7 +99,8 @@ def _grid(
     named = {name: name for name in fixed if renamed(name)} | keys_of(
         models[0], [name for name in fixed if not renamed(name)]
     )
-    return Grid(models, found, grid.seeds, {named[name]: value for name, value in fixed.items()}, preset=preset)
+    read = sources.named(found, {named[name]: value for name, value in fixed.items()})
+    return Grid(models, read.swept, grid.seeds, read.settings, preset=preset), read.weights
 
 
 def _listed(what: str, values: Any) -> list[Any]:
@@ -127,7 +130,7 @@ def _execution(runs: str, table: str, executor: str | None, width: int | None) -
 
 def _carry_out(grid: Grid, how: Execution) -> None:
     """Trains what is left, and writes the table; raises as Python does where a signal has stopped it."""
-    points = planned_points(grid, how.quiet)
+    points = planned_points(grid, how)
     chosen = work.checked(points, how)
     with catch_signals() as signals:
         ended = work.done(points, chosen, how, signals)

@@ -15,11 +15,12 @@ from icl_lab.lab.executors.signals import Signals
 from icl_lab.lab.executors.task import Context, Outcome, Report, Task
 from icl_lab.runners.locks import restore_threads
 from icl_lab.runners.progress import Logger, meter
-from icl_lab.runners.resume import DEFAULT_PERSISTENCE, Persistence
+from icl_lab.runners.resume import AT_STEP_0, DEFAULT_PERSISTENCE, Persistence, Start
 from icl_lab.runners.static_shape import Run
 from icl_lab.store import provenance, rundir
 from icl_lab.store.lock import in_use, locked
 from icl_lab.store.readers import StoreError
+from icl_lab.store.weights import Weights
 from icl_lab.sweeps.plan import Pack, planned_run
 from icl_lab.sweeps.status import statuses
 
@@ -34,20 +35,27 @@ class PackResult(NamedTuple):
     stopped: bool = False
 
 
-def task_of(pack: Pack, folder: Path, width: int, persistence: Persistence) -> Task:
-    """The task of training a pack's runs below `folder`."""
+def task_of(pack: Pack, folder: Path, width: int, persistence: Persistence, weights: Sequence[Weights] = ()) -> Task:
+    """The task of training a pack's runs below `folder`, some of which may start from given parameters."""
     configs = [to_dict(run.config) for run in pack.runs]
-    arguments = {"folder": folder, "configs": configs, "width": width, "persistence": persistence}
+    named = {run.config.init_from for run in pack.runs}
+    start = Start(weights=tuple(each for each in weights if each.source in named))
+    arguments = {"folder": folder, "configs": configs, "width": width, "persistence": persistence, "start": start}
     names = tuple(run.name for run in pack.runs)
     return Task(names[0], "icl_lab.sweeps.training:train_task", arguments, alike=pack.shape, works_on=names)
 
 
 def train_task(
-    context: Context, folder: Path, configs: Sequence[Mapping[str, Any]], width: int, persistence: Persistence
+    context: Context,
+    folder: Path,
+    configs: Sequence[Mapping[str, Any]],
+    width: int,
+    persistence: Persistence,
+    start: Start = AT_STEP_0,
 ) -> tuple[Mapping[str, str], bool]:
     """Trains the runs of these configs as a pack; returns the errors of failed runs, and whether it was stopped."""
     pack = Pack(tuple(planned_run(from_dict(config)) for config in configs))
-    result = train(folder, pack, width, context.report, context.signals, persistence)
+    result = train(folder, pack, width, context.report, context.signals, persistence, start)
     return result.errors, result.stopped
 
 
@@ -98,6 +106,7 @@ def train(
     report: Report,
     signals: Signals,
     persistence: Persistence = DEFAULT_PERSISTENCE,
+    start: Start = AT_STEP_0,
 ) -> PackResult:
     """Trains a pack's runs below `folder`. An error ends its run, not the sweep; meta.json has the traceback."""
     from icl_lab.runners.loop import OutputOptions, run_pack  # imports JAX
@@ -119,7 +128,7 @@ def train(
         )
         compile_cache.enable()
         training = partial(
-            run_pack, logger=logger, outputs=outputs, width=width, signals=signals, persistence=persistence
+            run_pack, logger=logger, outputs=outputs, width=width, signals=signals, persistence=persistence, start=start
         )
         stopped = bool(ready) and _run_or_halve(ready, training, errors)
     return PackResult(pack, errors, stopped)

@@ -17,7 +17,7 @@ from icl_lab.src.words import printable
 from icl_lab.store import checkpoint, layout, rundir
 from icl_lab.store.lock import locked, locked_file
 from icl_lab.store.readers import StoreError
-from icl_lab.sweeps import table
+from icl_lab.sweeps import sources, table
 from icl_lab.sweeps.collect import (
     check,
     check_out,
@@ -58,6 +58,7 @@ def checked(points: Sequence[Point], how: Execution) -> list[PlannedRun]:
     if how.out.exists():
         now = current_rows(points, how.folder, how.out)
         check(how.out, now if how.policy.replace else joined(now, points, how.out), how.policy)
+    sources.check(chosen, how.folder, how.weights)
     check_devices()
     return chosen
 
@@ -169,7 +170,7 @@ def _results(waiting: Sequence[Pack], how: Execution, progress: Progress, signal
     for together in generations(waiting):
         if signals.received:
             return
-        tasks = [task_of(pack, how.folder, how.width, how.persistence) for pack in together]
+        tasks = [task_of(pack, how.folder, how.width, how.persistence, how.weights) for pack in together]
         packs_of = {task.name: pack for task, pack in zip(tasks, together, strict=True)}
         carry_out_tasks = choice.executor(how.executor, how.resources)
         for outcome in carry_out_tasks(tasks, progress.report, signals):

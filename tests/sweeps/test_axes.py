@@ -127,7 +127,6 @@ def test_text_in_brackets_is_a_list_where_the_field_is_one() -> None:
         ("--config.lr=1 --sweep training.lr=1", "training.lr is swept, and set for all runs alike"),
         ("--sweep preset=paper", "preset cannot be swept; use --preset"),
         ("--sweep data_seed=1,2", "data_seed cannot be swept; use --seeds"),
-        ("--zip init_from=runs/a lr=1", "init_from cannot be swept; use --init_from of runners.run"),
         ("--preset published9", "lsa1 has no preset published9; it has default, paper, published"),
         ("--seeds 4-0", "'4-0' is no range of 1 to 100000 numbers, such as 0-4"),
         ("--seeds 0-4294967295", "'0-4294967295' is no range of 1 to 100000 numbers"),
