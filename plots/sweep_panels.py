@@ -28,6 +28,7 @@ DASHES = ("-", "--", ":")
 INK = "#404040"  # of what has no colour of its own
 TITLE, BESIDE = 0.05, 0.44  # inches a letter of a title, and beside axes
 TALL, LOW = 5.0, 0.8  # inches of axes that a column has room for; heights of a page's panels, in those of a column's
+MANY, MARKED = 40, 8  # points of a line that bars and markers would hide; how many of these have markers
 TICK = 0.2  # inches between numbers below an axis
 
 
@@ -172,15 +173,20 @@ def _laid_out(
 
 
 def error_bars(axes: Axes, x: Sequence[float], line: Sequence[Point], across: bool = False, **how: Any) -> None:
-    """Means joined as `how` says, with their intervals where there are any; `across` exchanges the axes."""
+    """Means joined as `how` says, with their intervals where there are any; `across` exchanges the axes.
+
+    Of a line through many points the intervals are a band, and few means have markers, which would hide the others.
+    """
     means = np.array([point.mean for point in line])
     intervals = np.array([[point.low, point.high] for point in line]).T
     ends = np.abs(intervals - means)
-    how = {"elinewidth": 0.8} | how
     if across:
-        axes.errorbar(means, x, xerr=ends, **how)
+        axes.errorbar(means, x, xerr=ends, **{"elinewidth": 0.8} | how)
+    elif len(line) > MANY and how.get("linestyle") != "":
+        axes.fill_between(x, *intervals, color=how["color"], alpha=0.25, linewidth=0)
+        axes.plot(x, means, **how, markevery=len(line) // MARKED)
     else:
-        axes.errorbar(x, means, yerr=ends, **how)
+        axes.errorbar(x, means, yerr=ends, **{"elinewidth": 0.8} | how)
 
 
 def widen(limits: tuple[float, float], middle: float, least: float) -> tuple[float, float]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from PIL import Image
@@ -17,7 +18,7 @@ from scipy import stats
 from icl_lab.plots import choice, style, sweep_lines, sweep_panels
 from icl_lab.plots.fig_templates import FIGURES, draw_sweep
 from icl_lab.plots.sweep_dots import DOT
-from icl_lab.plots.sweep_table import NARROWED, read_sweep
+from icl_lab.plots.sweep_table import NARROWED, Point, read_sweep
 from icl_lab.store import StoreError
 from icl_lab.store.outputs import RECORD
 from tests import processes
@@ -712,3 +713,20 @@ def test_names_from_the_table_are_shown_as_they_are(tmp_path: Path) -> None:
     table = read_sweep(tmp_path / "results.csv")
     titles = [axes.get_title() for axes in FIGURES["order_sensitivity"](table).figure.axes]
     assert titles == [r"\$x\$", r"a\x1b[31mb"]
+
+
+@pytest.mark.parametrize(("number", "style", "bands"), [(200, "-", 1), (200, "", 0), (40, "-", 0)])
+def test_a_line_through_many_points_has_a_band_and_few_markers(number: int, style: str, bands: int) -> None:
+    """Of places without a line between them, such as words, each keeps its bar."""
+    axes = Figure().subplots()
+    x = list(np.linspace(0.0, 1.0, number))
+    line = [Point(place, place, place - 0.25, place + 0.5, (0, 1), (place, place)) for place in x]
+    sweep_panels.error_bars(axes, x, line, color="black", marker="o", linestyle=style)
+    found = [each for each in axes.collections if isinstance(each, PolyCollection)]
+    assert len(found) == bands
+    assert len(axes.containers) == 1 - bands  # bars, each with its own marker
+    if bands:
+        edges = {tuple(np.round(corner, 9)) for corner in found[0].get_paths()[0].vertices}
+        assert edges >= {tuple(np.round((place, place + end), 9)) for place in x for end in (-0.25, 0.5)}
+        assert len(x[:: axes.lines[0].get_markevery()]) == sweep_panels.MARKED
+        np.testing.assert_array_equal(axes.lines[0].get_ydata(), x)
