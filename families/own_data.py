@@ -176,12 +176,11 @@ def _read_csv(path: Path) -> OwnData:
 
 def _check_header(header: list[str], path: Path) -> list[str]:
     """The names of the inputs; `ConfigError` unless the first line names a context, inputs and one label."""
+    labels = [name for name in header if name == LABEL or FURTHER_LABEL.fullmatch(name)]
+    require(len(labels) < 2, f"{path} has several labels a pair, {', '.join(labels)}; a pair has one")
     for name in (CONTEXT, LABEL):
         known = f"{path} has no column {name}: its first line must name the columns context, x.., y"
         require(name in header, known)
-    further = [name for name in header if FURTHER_LABEL.fullmatch(name)]
-    several = header.count(LABEL) > 1 or bool(further)
-    require(not several, f"{path} has several labels a pair, {', '.join([LABEL, *further])}; a pair has one")
     twice = next((name for name in header if header.count(name) > 1), None)
     require(twice is None, f"{path} has two columns {twice}")
     inputs = [name for name in header if name not in (CONTEXT, LABEL, SPLIT)]

@@ -12,16 +12,13 @@ import jax
 
 from icl_lab.families.shared_arrays import shared_with
 from icl_lab.families.task import task_of
-from icl_lab.lab.configs.stopping import BEST, Stopping, condition_of
+from icl_lab.lab.configs.stopping import BEST, LOSSES, Stopping, condition_of
 from icl_lab.runners.pack import NORMS, Pack
 from icl_lab.runners.static_shape import Run
 from icl_lab.src.prng import Purpose, key, purpose_key
 from icl_lab.store import best_params, rundir
 from icl_lab.store.best_params import Best
 from icl_lab.store.metrics import metrics
-
-TRAIN_LOSS = "train_loss"
-LOSSES = (TRAIN_LOSS, BEST)  # in every record
 
 
 def check_column(run: Run) -> None:
@@ -37,7 +34,7 @@ def check_column(run: Run) -> None:
     model = task.make_model(config, shared)
     params = jax.jit(model.init)(purpose_key(key(config.init_seed), Purpose.INIT))
     evaluated = task.eval_metrics(model, params, task.make_eval_set(config, shared))
-    condition.check([TRAIN_LOSS, *evaluated, *(NORMS if config.log_norms else ())])
+    condition.check([LOSSES[0], *evaluated, *(NORMS if config.log_norms else ())])
 
 
 class EarlyEnds:

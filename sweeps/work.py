@@ -7,12 +7,14 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from icl_lab.lab.configs.stopping import LOSSES, condition_of
 from icl_lab.lab.environment import check_devices
 from icl_lab.lab.executors import choice
 from icl_lab.lab.executors.signals import Signals
 from icl_lab.lab.executors.throttle import Throttle
 from icl_lab.lab.registries import FAMILIES
 from icl_lab.runners.locks import print_kept_files
+from icl_lab.runners.static_shape import Run
 from icl_lab.src.words import printable
 from icl_lab.store import checkpoint, layout, rundir
 from icl_lab.store.lock import locked, locked_file
@@ -59,8 +61,23 @@ def checked(points: Sequence[Point], how: Execution) -> list[PlannedRun]:
         now = current_rows(points, how.folder, how.out)
         check(how.out, now if how.policy.replace else joined(now, points, how.out), how.policy)
     sources.check(chosen, how.folder, how.weights)
+    _check_rules(chosen, how.folder)
     check_devices()
     return chosen
+
+
+def _check_rules(chosen: Sequence[PlannedRun], folder: Path) -> None:
+    """`ConfigError` if a rule that ends trainings reads a column that a model's records do not have.
+
+    Of runs that build on others, which may not be trained yet, each says so itself.
+    """
+    others = [run for run in chosen if run.config.stop_when and not run.config.requires]
+    others = [run for run in others if condition_of(run.config.stop_when).column not in LOSSES]
+    rules = {(run.config.name, run.config.stop_when, run.config.log_norms): run for run in others}
+    for run in rules.values():
+        from icl_lab.runners.early_ends import check_column  # imports JAX
+
+        check_column(Run(folder / run.name, run.config))
 
 
 def done(points: Sequence[Point], chosen: Sequence[PlannedRun], how: Execution, signals: Signals) -> Ended:

@@ -17,6 +17,7 @@ SIGNS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.g
 WRITTEN = re.compile(r"\s*(\w+)\s*(<=|>=|<|>)\s*(\S+)\s*")
 READ = ("train_", "eval_")  # how the columns begin that a rule may read
 BEST = "eval_loss"  # by which records are compared
+LOSSES = ("train_loss", BEST)  # in every record
 
 
 class Condition(NamedTuple):

@@ -87,6 +87,7 @@ def test_in_python_a_source_is_a_run_a_path_or_arrays(source: Path, ending: dict
         ("--init_from SOURCE --sweep init_from=SOURCE@2", "init_from is swept, and set for all runs alike"),
         ("--config.init_from=SOURCE", "init_from cannot be set with --config.; use --init_from"),
         ("--sweep init_from=SOURCE --zip init_from=SOURCE lr=1", "init_from is swept twice"),
+        ("--stop_when eval_foo<1", "stop_when reads 'eval_foo'; the records of this run have train_loss, eval_loss"),
         ("--train_only nothing", "train_only is 'nothing'; it matches none of the parameters"),
     ],
 )
