@@ -148,7 +148,9 @@ def joined(values: Sequence[dict[str, Any]], points: Sequence[Point], out: Path)
 
 
 def _config_of(line: table.Line, out: Path) -> RunConfig | None:
-    return differing.stored_config(out.parent / (line.get(table.FOLDER) or NO_FOLDER) / line["exp"])
+    """The config of a row's run, or where that has not begun the one that is planned."""
+    folder, name = out.parent / (line.get(table.FOLDER) or NO_FOLDER), line["exp"]
+    return differing.stored_config(folder / name) or differing.planned_configs(folder).get(name)
 
 
 def _filler(values: Sequence[Mapping[str, Any]], out: Path) -> Callable[[table.Line], table.Line]:

@@ -22,6 +22,7 @@ from icl_lab.store import rundir
 from icl_lab.store.listing import flat
 from icl_lab.store.readers import StoreError
 from icl_lab.sweeps.plan import Point
+from icl_lab.sweeps.plan_file import read_plans
 
 FOLLOWING = {"name", "preset", "shared", "requires", "data_seed"}  # from other fields, or shown by the model and seed
 FOLLOWING |= {f"data.{name}" for name in FileData.SCALING}
@@ -55,6 +56,15 @@ def stored_config(run: Path) -> RunConfig | None:
     except StoreError:
         return None
     return config
+
+
+@lru_cache(maxsize=16)
+def planned_configs(folder: Path) -> Mapping[str, RunConfig]:
+    """The configs of the runs that a sweep's folder plans, by name; none where that cannot be read."""
+    try:
+        return {point.run.name: point.run.config for point in read_plans(folder)}
+    except StoreError:
+        return {}
 
 
 def is_field(name: str) -> bool:

@@ -112,15 +112,25 @@ def test_a_row_whose_run_is_not_there_has_no_value_and_a_sentence_says_so(tmp_pa
     assert collect.note_unknown(out) == f"{out}: 1 row has no training.lr: its run does not say it"
 
 
-def test_an_empty_field_of_a_run_that_is_there_is_known(tmp_path: Path) -> None:
-    out = tmp_path / "t.csv"
-    begun(rows("lsa1"), tmp_path / "a", out)
-    begun(rows("lsa1", stop_when="eval_loss < 0.1"), tmp_path / "b", out)
-    assert [row["stop_when"] for row in table(out)] == ["", "eval_loss < 0.1"]
+def test_a_run_that_has_not_begun_has_the_fields_that_are_planned(tmp_path: Path) -> None:
+    out, planned = tmp_path / "t.csv", rows("lsa1", lr=0.5)
+    collect.start(planned, tmp_path / "a", out, RowPolicy())
+    write_plan(tmp_path / "a", out, planned)
+    begun(rows("lsa1"), tmp_path / "b", out)
+    assert [row["training.lr"] for row in table(out)] == ["0.5", "0.001"]
     assert collect.note_unknown(out) == ""
-    shutil.rmtree(tmp_path / "a")
+
+
+def test_a_field_that_a_run_does_not_have_is_known_to_be_empty(tmp_path: Path) -> None:
+    out = tmp_path / "t.csv"
+    begun(rows("lsa1") + rows("lsa1", **{"data.dim": 7}), tmp_path / "a", out)
+    begun(rows("autoencoder"), tmp_path / "b", out)
+    assert [row["data.dim"] for row in table(out)] == ["10", "7", ""]
+    assert collect.note_unknown(out) == ""
+    shutil.rmtree(tmp_path / "b")
     differing.stored_config.cache_clear()
-    assert collect.note_unknown(out) == f"{out}: 1 row has no stop_when: its run does not say it"
+    differing.planned_configs.cache_clear()
+    assert collect.note_unknown(out) == f"{out}: 1 row has no data.dim: its run does not say it"
 
 
 def columns_of(axes: Axes, tmp_path: Path, model: str = "lsa1", **settings: Any) -> list[str]:
