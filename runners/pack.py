@@ -188,25 +188,21 @@ class Pack:
         return step, jax.tree.unflatten(treedef, leaves), damaged
 
     def _with_given(self, state: TrainState) -> TrainState:
-        """A state at step 0 with the parameters that runs are given in the place of those of the initialisation.
-
-        Runs of one static shape are given the same, by their hash.
-        """
-        first = self.runs[0]
-        if not first.config.init_from:
+        """A state at step 0 with the parameters that runs are given in the place of those of the initialisation."""
+        if not any(run.config.init_from for run in self.runs):
             return state
-        given = read_given(first.directory)
-        return state._replace(params=jax.tree.map(_repeated, state.params, given))
+        given = {
+            place: read_given(run.directory) if run.config.init_from else run_of(state.params, place)
+            for place, run in zip(self.places, self.runs, strict=True)
+        }
+        rows = [given[min(place, max(self.places))] for place in range(self.width)]
+        params = jax.tree.map(lambda like, *leaves: jnp.stack(leaves).astype(like.dtype), state.params, *rows)
+        return state._replace(params=params)
 
     def _next_stop(self) -> int:
         """The end of the next chunk, which is never past a record or the end of training."""
         next_record = self.record_steps[bisect_right(self.record_steps, self.step)]
         return min(self.step + self.chunk_steps, next_record)
-
-
-def _repeated(like: Array, leaf: Any) -> Array:
-    """An array as one with a leading axis of runs, and of its type."""
-    return jnp.broadcast_to(jnp.asarray(leaf, like.dtype), like.shape)
 
 
 def _names(state: TrainState) -> tuple[list[str], Any]:
