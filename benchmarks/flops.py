@@ -19,6 +19,7 @@ from typing import NamedTuple
 from icl_lab.families.diversity.config import DiversityConfig
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.src.checks import require
+from icl_lab.src.decoder_choices import choices_of
 
 
 class Dot(NamedTuple):
@@ -60,8 +61,8 @@ def _decoder_block(config: DiversityConfig, layer: int) -> list[Dot]:
 def _ends_of_decoder(config: DiversityConfig) -> list[Dot]:
     """The products of the embedding, whose tokens need no gradient, and of the read-out."""
     token, width = 2 * config.training.batch_size, config.model.d_model
-    token_width = config.data.dim + 1
-    channels = 1 if config.model.block == "gpt2" else token_width
+    token_width = config.model.token_width(config.data.dim)
+    channels = token_width if choices_of(config.model).read_out == "token" else 1
     embedding = Dot(token * 2 * config.data.num_pairs * token_width * width, 1)
     return [embedding, Dot(token * config.data.num_pairs * width * channels, 2)]
 

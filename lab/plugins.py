@@ -120,9 +120,19 @@ def task_distribution(
     return _registering(registries.TASK_DISTRIBUTIONS, name, "key dim", entry)
 
 
-def attention(name: str) -> Callable[[F], F]:
-    """Registers f(scores [B, H, R, N], key_size) -> weights [B, H, R, N], the attention of row r to the pairs."""
-    return _registering(registries.ATTENTION_KINDS, name, "scores key_size", registries.AttentionKind)
+def attention(name: str, *, causal: Callable[..., Any] | None = None) -> Callable[[F], F]:
+    """Registers f(scores [B, H, R, N], key_size) -> weights [B, H, R, N], the attention of row r to the pairs.
+
+    `causal` is its form in a decoder, which is refused without one: (scores [B, H, R, T], key_size, visible, count) ->
+    weights [B, H, R, T]. Row r sees the keys that `visible` [1, 1, R, T] names, `count` [1, 1, R, 1] of them; the
+    weights of others must be 0, and nothing may depend on their scores.
+    """
+    _check_function("causal", causal, "scores key_size visible count")
+
+    def entry(function: F) -> Any:
+        return registries.AttentionKind(function, causal)
+
+    return _registering(registries.ATTENTION_KINDS, name, "scores key_size", entry)
 
 
 def baseline(name: str) -> Callable[[F], F]:

@@ -3,6 +3,9 @@
 Names are those of TransformerLens without its prefix: `embed`, `blocks.0.attn.pattern`, `blocks.1.resid_post`. A model
 shows its hook each activation that it has, in the order in which they are computed, so a hook lists, reads, replaces
 and differentiates them. A plain pass has `no_hook`, computes the rows alone that are read, and costs nothing.
+
+attn.scores are products of queries and keys, before the kind of attention scales and masks them; attn.q and attn.k are
+what is multiplied, with rotary positions the turned ones.
 """
 
 from __future__ import annotations
@@ -46,7 +49,7 @@ OF_BLOCK: Mapping[str, tuple[str, ...]] = {
 }
 _MERGED = "attention multiplies the merged matrices W_Q W_K^T and W_V P; attn.scores, attn.pattern and attn.result are"
 ABSENT: Mapping[str, str] = {
-    "pos_embed": "positions are not added to its rows",
+    "pos_embed": "positions are not added to its rows (rotary ones turn attn.q and attn.k)",
     **dict.fromkeys(("attn.q", "attn.k", "attn.v", "attn.z"), _MERGED),
     **dict.fromkeys(("resid_mid", "mlp.pre", "mlp.post", "mlp_out"), "its blocks have no MLP"),
 }

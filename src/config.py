@@ -14,6 +14,17 @@ from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from icl_lab.src.checks import TOO_MANY, finite, require, with_pattern
+from icl_lab.src.decoder_choices import (
+    ACTIVATIONS,
+    BLOCKS,
+    BLOCKS_OWN,
+    NORMS,
+    POSITIONS,
+    READ_OUTS,
+    check_choices,
+    left_to_block,
+    mlp_width_of,
+)
 from icl_lab.src.fields import check_fields, field
 from icl_lab.src.registries import ADDITIVE, ATTENTION_KINDS, NOISE_MODES, ORDERINGS, SCHEDULES
 
@@ -30,11 +41,11 @@ TOKENS = {
     "interleaved": TokenLayout(2, True),
     "interleaved_shared": TokenLayout(2, False),
 }
+SEQUENCES = tuple(name for name, layout in TOKENS.items() if layout.rows_of_a_pair == 2)
 PREDICTION_CHANNELS = ("label", "last")
 DIFFICULTIES = ("residual", "gd_error")
 PLACEMENTS = ("mixed", "clean_first", "noisy_first")
 MOST_LAYERS = 1000
-BLOCKS = ("gpt2", "regression")
 EMBEDDED = ("pairs", "inputs")
 OPTIMIZERS = ("adamw", "sgd")
 
@@ -43,6 +54,17 @@ def check_layers(model: Any) -> None:
     """`ConfigError` unless a model has as many layers and heads as can be compiled."""
     many = model.num_layers > MOST_LAYERS
     require(not many, f"num_layers is {model.num_layers}; it must be at most {MOST_LAYERS}, for each is compiled")
+
+
+def check_attention(model: Any) -> None:
+    """`ConfigError` unless a model names the kind of attention of at least one layer."""
+    require(len(model.attention) > 0, "attention is empty; it must name the kind of at least one layer")
+
+
+def kind_of(model: Any, layer: int) -> str:
+    """The kind of attention in a layer: the last one that a model names is repeated."""
+    kinds: tuple[str, ...] = model.attention
+    return kinds[min(layer, len(kinds) - 1)]
 
 
 @dataclass(frozen=True)
@@ -83,7 +105,7 @@ class StackConfig:
     merged: bool = field(False, "attention's parameters are W_K^T W_Q and P W_V, not four factors")
 
     def __post_init__(self) -> None:
-        require(len(self.attention) > 0, "attention is empty; it must name the kind of at least one layer")
+        check_attention(self)
         check_fields(self)
         check_layers(self)
         require(
@@ -107,7 +129,7 @@ class StackConfig:
 
     def kind(self, layer: int) -> str:
         """The kind of attention in a layer."""
-        return self.attention[min(layer, len(self.attention) - 1)]
+        return kind_of(self, layer)
 
 
 @dataclass(frozen=True)
@@ -182,7 +204,10 @@ class DecoderConfig:
     """A causal decoder of `d_model` channels, made of blocks.
 
     A block is gpt2's, or that of the smaller regression transformer, which may lack attention's output projection
-    (`attention_output`) and may add a block's input to its output a second time (`doubled_residual`).
+    (`attention_output`) and may add a block's input to its output a second time (`doubled_residual`). The other fields
+    are choices that both leave open: `attention` names the kind of each layer, as in a stack; layer norms stand before
+    attention and MLP (`norm` pre, and one before the read-out) or after each sum (post); `mlp_ratio`, where it is above
+    0, sets `mlp_width` to so many times `d_model`.
     """
 
     num_layers: int = field(1, "layers", least=1)
@@ -193,8 +218,24 @@ class DecoderConfig:
     block: str = field("gpt2", "kind of a decoder's block", names=BLOCKS)
     attention_output: bool = field(True, "a matrix after the heads")
     doubled_residual: bool = field(False, "a block's input is added to its output once more")
+    attention: tuple[str, ...] = field(("softmax",), "kind of each layer, the last one repeated", names=ATTENTION_KINDS)
+    tokens: str = field(
+        "interleaved", "what a token holds; interleaved_shared: the label in the first channel of x", names=SEQUENCES
+    )
+    positions: str = field("learned", "how rows know where they stand", names=POSITIONS)
+    norm: str = field("pre", "layer norms before attention and MLP, or after each sum", names=NORMS)
+    mlp_ratio: float = field(
+        0.0, "hidden channels of an MLP over d_model, which set mlp_width; 0: they do not", low=0, high=1024
+    )
+    activation: str = field(BLOCKS_OWN, "activation function of an MLP", names=(BLOCKS_OWN, *ACTIVATIONS))
+    read_out: str = field(
+        BLOCKS_OWN,
+        "one channel, or a token's with biases, of which the label's is read",
+        names=(BLOCKS_OWN, *READ_OUTS),
+    )
 
     def __post_init__(self) -> None:
+        check_attention(self)
         check_fields(self)
         check_layers(self)
         heads, size = self.num_heads, self.d_model
@@ -202,10 +243,26 @@ class DecoderConfig:
             size > 0 and size % heads == 0,
             f"d_model is {size}; it does not divide among {heads} heads",
         )
+        object.__setattr__(self, "mlp_width", mlp_width_of(self))
         require(
             self.mlp_width > 0,
             f"mlp_width is {self.mlp_width}; a decoder's block has an MLP",
         )
+        check_choices(self)
+
+    def kind(self, layer: int) -> str:
+        """The kind of attention in a layer."""
+        return kind_of(self, layer)
+
+    def token_width(self, dim: int) -> int:
+        """Channels of a token of inputs of a dimension."""
+        return dim + TOKENS[self.tokens].own_label_channel
+
+    @property
+    def canonical(self) -> DecoderConfig:
+        """The config of the same decoder that leaves to its block, and to `mlp_width`, what they say anyway."""
+        same: dict[str, Any] = left_to_block(self)
+        return dataclasses.replace(self, mlp_ratio=0.0, **same)
 
 
 Stack = TypeVar("Stack", bound=StackConfig, covariant=True)

@@ -1,16 +1,18 @@
 """A causal decoder on sequences of pairs: one pass gives all K predictions, each from the pairs before it.
 
-Two kinds of block. gpt2, of Raventos et al. 2023: biases everywhere, GELU, weights N(0, .02^2), those of residual
-outputs smaller by sqrt(2 L), one output channel. regression, of Hoogland et al. 2024 and Carroll et al. 2025: no biases
-in attention, ReLU, uniform weights within 1/sqrt(fan-in), as many output channels as a token has. Positions are
-learned, layer norms stand before attention and MLP and before the read-out, which is channel 0 at the inputs' rows.
+Two kinds of block, and choices that both leave open. gpt2, of Raventos et al. 2023: biases everywhere, GELU, weights
+N(0, .02^2), those of residual outputs smaller by sqrt(2 L), one output channel. regression, of Hoogland et al. 2024 and
+Carroll et al. 2025: no biases in attention, ReLU, uniform weights within 1/sqrt(fan-in), as many output channels as a
+token has. Both papers' attention is softmax, their positions are learned, layer norms stand before attention and MLP
+and before the read-out, which is channel 0 at the inputs' rows. Layer norms after the sums, as in Vaswani et al. 2017,
+leave none for the read-out.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import haiku as hk
@@ -20,8 +22,11 @@ import numpy as np
 from jax import Array
 
 from icl_lab.src.activations import Hook, no_hook
+from icl_lab.src.causal import causal_weights
 from icl_lab.src.config import DecoderConfig
+from icl_lab.src.decoder_choices import choices_of
 from icl_lab.src.model import Model, Params, as_model
+from icl_lab.src.positions import rotated, sinusoids
 from icl_lab.src.sequences import tokenise
 from icl_lab.src.transformer import ReadOut, normalise
 
@@ -29,14 +34,9 @@ Initialiser = Callable[[Any, Any], Array]
 
 
 class Kind(NamedTuple):
-    """What distinguishes the kinds of blocks; the initialisers take fan-in and the number of layers.
-
-    reads_token: the read-out has a biased channel for each of a token's, else one without bias.
-    """
+    """What distinguishes the blocks beside `decoder_choices.BLOCKS`; initialisers take fan-in and number of layers."""
 
     attention_bias: bool
-    reads_token: bool
-    activation: Callable[[Array], Array]
     weights: Callable[[int, int], Initialiser]
     residual_weights: Callable[[int, int], Initialiser]
     biases: Callable[[int, int], Initialiser]
@@ -59,8 +59,14 @@ def _zeros(fan_in: int, layers: int) -> Initialiser:
 
 
 BLOCKS = {
-    "gpt2": Kind(True, False, jax.nn.gelu, _normal, _normal_residual_output, _zeros),
-    "regression": Kind(False, True, jax.nn.relu, _uniform, _uniform, _uniform),
+    "gpt2": Kind(True, _normal, _normal_residual_output, _zeros),
+    "regression": Kind(False, _uniform, _uniform, _uniform),
+}
+ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
+    "gelu": jax.nn.gelu,
+    "relu": jax.nn.relu,
+    "silu": jax.nn.silu,
+    "tanh": jnp.tanh,
 }
 
 
@@ -68,7 +74,10 @@ BLOCKS = {
 def make_model(model: DecoderConfig, dim: int, num_pairs: int) -> Model:
     """The decoder of sequences of K pairs of dimension D: always the same one for equal arguments."""
     return as_model(
-        lambda tokens, hook: decode(tokens, model, hook), tokenise, (2 * num_pairs, dim + 1), decayed=block_kernels
+        lambda tokens, hook: decode(tokens, model, hook),
+        partial(tokenise, layout=model.tokens),
+        (2 * num_pairs, model.token_width(dim)),
+        decayed=block_kernels,
     )
 
 
@@ -78,7 +87,7 @@ def block_kernels(params: Params) -> Any:
 
 
 def decode(tokens: Array, model: DecoderConfig, hook: Hook = no_hook) -> Array:
-    """Predictions [B, K] from tokens [B, 2K, D + 1]; to be called inside `hk.transform`.
+    """Predictions [B, K] from tokens [B, 2K, W]; to be called inside `hk.transform`.
 
     Without a hook the last block computes the inputs' rows alone. A block's prediction is what the read-out makes of
     its rows; nothing follows from it.
@@ -110,40 +119,61 @@ class Part(hk.Module):
         mapped: Array = Linear(size, self.model, bias, residual_output, name)(x)
         return mapped
 
+    @hk.transparent
+    def norm(self, rows: Array, where: str, name: str) -> Array:
+        """Layer norm of rows, if layer norms stand here: "pre", before attention or MLP, or "post", after a sum."""
+        return normalise(rows, self.model.layer_norm and self.model.norm == where, name)
+
 
 class Embedding(Part):
-    """From tokens [B, T, D + 1] to the stream [B, T, d]: a linear map, and a learned vector for each position."""
+    """From tokens [B, T, W] to the stream [B, T, d]: a linear map, and a vector for each position if one is added."""
 
     def __call__(self, tokens: Array, hook: Hook) -> Array:
         """The stream below the first block."""
-        width, rows, layers = self.model.d_model, tokens.shape[1], self.model.num_layers
-        embedded = self.linear(tokens, width, "linear", bias=False)
-        positions = hk.get_parameter("positions", (rows, width), init=self.kind.weights(rows, layers))
+        embedded = self.linear(tokens, self.model.d_model, "linear", bias=False)
+        positions = self._positions(tokens.shape[1], embedded.dtype)
         embedded = hook("embed", None, embedded)
+        if positions is None:
+            return embedded
         return embedded + hook("pos_embed", None, jnp.broadcast_to(positions[None], embedded.shape))
+
+    @hk.transparent
+    def _positions(self, rows: int, dtype: jnp.dtype) -> Array | None:
+        """What is added to each row [T, d]; None where nothing is."""
+        width = self.model.d_model
+        if self.model.positions == "learned":
+            return hk.get_parameter("positions", (rows, width), init=self.kind.weights(rows, self.model.num_layers))
+        return jnp.asarray(sinusoids(rows, width), dtype) if self.model.positions == "sinusoidal" else None
 
 
 class Block(Part):
-    """Attention over the rows up to one's own, then an MLP, each after a layer norm and added to the stream."""
+    """Attention over the rows up to one's own, then an MLP, each added to the stream, between layer norms.
+
+    pre: s + attention(norm(s)), then s + MLP(norm(s)). post: norm(s + attention(s)), then norm(s + MLP(s)); the hook's
+    resid_mid and resid_post are the stream, that is what the norms give.
+    """
 
     def __call__(self, stream: Array, rows: np.ndarray, layer: int, hook: Hook) -> Array:
         """These rows of stream [B, T, d], updated."""
         model = self.model
         stream = hook("resid_pre", layer, stream)
         kept = stream[:, rows] if len(rows) < stream.shape[1] else stream
-        seen = normalise(stream, model.layer_norm, "attention_norm")
-        update = CausalAttention(self.model, "attention")(seen, rows, layer, hook)
-        added = hook("resid_mid", layer, kept + hook("attn_out", layer, update))
-        hidden = hook(
-            "mlp.pre", layer, self.linear(normalise(added, model.layer_norm, "mlp_norm"), model.mlp_width, "mlp_in")
-        )
-        hidden = hook("mlp.post", layer, self.kind.activation(hidden))
-        added = added + hook("mlp_out", layer, self.linear(hidden, model.d_model, "mlp_out", residual_output=True))
+        seen = self.norm(stream, "pre", "attention_norm")
+        update = CausalAttention(model, "attention")(seen, rows, layer, hook)
+        added = self.norm(kept + hook("attn_out", layer, update), "post", "attention_norm")
+        added = hook("resid_mid", layer, added)
+        hidden = self.linear(self.norm(added, "pre", "mlp_norm"), model.mlp_width, "mlp_in")
+        hidden = hook("mlp.post", layer, ACTIVATIONS[choices_of(model).activation](hook("mlp.pre", layer, hidden)))
+        update = self.linear(hidden, model.d_model, "mlp_out", residual_output=True)
+        added = self.norm(added + hook("mlp_out", layer, update), "post", "mlp_norm")
         return kept + added if model.doubled_residual else added
 
 
 class CausalAttention(Part):
-    """Softmax attention of H heads: softmax(q.k / sqrt(d / H)) over the rows up to one's own, times values."""
+    """Attention of H heads over the rows up to one's own: weights(q . k), of the layer's kind, times values.
+
+    With rotary positions q and k, and what the hook sees of them, are the turned ones: scores are their products.
+    """
 
     def __call__(self, seen: Array, rows: np.ndarray, layer: int, hook: Hook) -> Array:
         """Updates [B, R, d] of these rows of what is seen [B, T, d]."""
@@ -151,15 +181,13 @@ class CausalAttention(Part):
         biased = self.kind.attention_bias
         stacked = self.linear(seen, 3 * width, "query_key_value", biased)
         split = (*seen.shape[:2], heads, width // heads)
-        query, key, value = (
-            hook(name, layer, part.reshape(split))
-            for name, part in zip(("attn.q", "attn.k", "attn.v"), jnp.split(stacked, 3, axis=-1), strict=True)
-        )
+        query, key, value = (part.reshape(split) for part in jnp.split(stacked, 3, axis=-1))
+        if self.model.positions == "rotary":
+            query, key = rotated(query), rotated(key)
+        query, key, value = hook("attn.q", layer, query), hook("attn.k", layer, key), hook("attn.v", layer, value)
         query = query[:, rows] if len(rows) < query.shape[1] else query
-        visible = jnp.asarray(rows[:, None] >= np.arange(seen.shape[1])[None])
-        scores = hook("attn.scores", layer, jnp.einsum("brhc,bthc->bhrt", query, key) / math.sqrt(width // heads))
-        scores = jnp.where(jnp.broadcast_to(visible[None, None], scores.shape), scores, -jnp.inf)
-        weights = hook("attn.pattern", layer, jax.nn.softmax(scores, axis=-1))
+        scores = hook("attn.scores", layer, jnp.einsum("brhc,bthc->bhrt", query, key))
+        weights = hook("attn.pattern", layer, causal_weights(self.model.kind(layer), scores, rows, width // heads))
         pooled = hook("attn.z", layer, jnp.einsum("bhrt,bthc->brhc", weights, value))
         output = Linear(width, self.model, biased, True, "output") if self.model.attention_output else None
         if hook is not no_hook:
@@ -178,10 +206,13 @@ def each_head_alone(pooled: Array) -> Array:
 
 
 def read_out_of(model: DecoderConfig, token_width: int) -> ReadOut:
-    """From the stream at the inputs' rows [B, K, d] to predictions [B, K]: channel 0 of a token's, or of one."""
-    reads_token = BLOCKS[model.block].reads_token
-    channels = token_width if reads_token else 1
-    return ReadOut(lambda: Linear(channels, model, reads_token, False, "linear"), model.layer_norm, "read_out")
+    """From the stream at the inputs' rows [B, K, d] to predictions [B, K]: channel 0 of a token's, or of one.
+
+    A token's channels have biases, the one channel has none.
+    """
+    reads_token = choices_of(model).read_out == "token"
+    channels, norm = token_width if reads_token else 1, model.layer_norm and model.norm == "pre"
+    return ReadOut(lambda: Linear(channels, model, reads_token, False, "linear"), norm, "read_out")
 
 
 class Linear(hk.Module):

@@ -67,9 +67,15 @@ class TaskDistribution(NamedTuple):
 
 
 class AttentionKind(NamedTuple):
-    """A kind of attention. weights(scores [B, H, R, N], key_size) -> weights [B, H, R, N]; `src.attn`."""
+    """A kind of attention. weights(scores [B, H, R, N], key_size) -> weights [B, H, R, N]; `src.attn`.
+
+    causal(scores [B, H, R, T], key_size, visible [1, 1, R, T], count [1, 1, R, 1]) -> weights [B, H, R, T], those of a
+    decoder, in which a row sees the `visible` keys, `count` of them; weights of the others must be 0, and no other
+    weight may depend on their scores.
+    """
 
     weights: Function | None = None
+    causal: Function | None = None
 
 
 # what a baseline may know; none knows the query's label or the task

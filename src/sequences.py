@@ -15,6 +15,7 @@ import numpy as np
 from jax import Array
 
 from icl_lab.src.batch import Batch
+from icl_lab.src.config import TOKENS
 from icl_lab.src.data import labels
 from icl_lab.src.data_config import PoolData
 from icl_lab.src.inputs import sample_inputs
@@ -66,9 +67,14 @@ def sequences_with(key: Array, data: PoolData, w: Array) -> Batch:
     return Batch(x, y, x, y, w)
 
 
-def tokenise(batch: Batch) -> Array:
-    """Rows (0, x_1), (y_1, 0), ..., (0, x_K), (y_K, 0): [B, 2K, D + 1], the label in channel 0."""
+def tokenise(batch: Batch, layout: str = "interleaved") -> Array:
+    """Rows (0, x_1), (y_1, 0), ..., (0, x_K), (y_K, 0): [B, 2K, D + 1], the label in channel 0.
+
+    interleaved_shared: rows x_1, (y_1, 0, ..., 0), ...: [B, 2K, D], the label where x has its first coordinate. Garg et
+    al. 2022, Sec. 3.
+    """
     size, pairs, dim = batch.x.shape
-    inputs = jnp.pad(batch.x, ((0, 0), (0, 0), (1, 0)))
-    outputs = jnp.pad(batch.y[:, :, None], ((0, 0), (0, 0), (0, dim)))
-    return jnp.stack([inputs, outputs], axis=2).reshape(size, 2 * pairs, dim + 1)
+    own = int(TOKENS[layout].own_label_channel)
+    inputs = jnp.pad(batch.x, ((0, 0), (0, 0), (own, 0)))
+    outputs = jnp.pad(batch.y[:, :, None], ((0, 0), (0, 0), (0, dim + own - 1)))
+    return jnp.stack([inputs, outputs], axis=2).reshape(size, 2 * pairs, dim + own)

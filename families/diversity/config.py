@@ -8,8 +8,8 @@ heads nor the training in the main text: 4 heads and Hoogland's training are our
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 from icl_lab.families import own_config
 from icl_lab.families.own_config import OwnDataRun, with_file
@@ -57,6 +57,10 @@ class DiversityConfig(OwnDataRun):
         """The shapes of the evaluation batch, by field; every pair is a query."""
         pairs = self.data.num_pairs
         return context_shapes(self.eval_tasks, pairs, self.data.dim, (pairs,))
+
+    def canonical(self) -> Self:
+        """Equivalent runs are of decoders that differ in how they are written down alone."""
+        return replace(self, model=self.model.canonical)
 
     def run_words(self) -> list[str]:
         """The pool and the recipe in words."""

@@ -102,6 +102,48 @@ def test_so_has_one_whose_tasks_are_a_plugins(everything: Plugin) -> None:
     assert configured("tiny", {"task_distribution": "signs"}).plugins == (everything.record,)
 
 
+def test_so_has_a_decoder_whose_attention_is_a_plugins(everything: Plugin) -> None:
+    assert configured("tiny", {"model.attention": "softmax,even"}).plugins == (everything.record,)
+
+
+def test_a_decoder_has_a_plugins_attention_in_its_layer(everything: Plugin) -> None:
+    """The last of two layers: each row's weights are the same for all that it sees, in the hook and in the prediction.
+
+    Of a softmax with scores of 0 they are too, and its prediction is the same.
+    """
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+
+    from icl_lab.families.diversity.task import make_model, pool_sequences
+    from icl_lab.src.patching import run
+    from icl_lab.src.prng import key
+
+    small = {"model.attention": "softmax,even", "num_pairs": 3, "eval_tasks": 4}
+    config = configured("tiny", small)
+    model, batch, at = make_model(config), pool_sequences(config), "blocks.1.attn.pattern"
+    params = jax.jit(model.init)(key(0))
+    found, seen = run(model, params, batch, at)
+    rows = np.arange(1, 7)
+    np.testing.assert_allclose(
+        seen[at], np.broadcast_to(np.tril(np.ones((6, 6))) / rows[:, None], seen[at].shape), rtol=1e-6
+    )
+    np.testing.assert_allclose(model.predict(params, batch), found, rtol=1e-5, atol=1e-7)
+    softmax = make_model(configured("tiny", small | {"model.attention": "softmax"}))
+    equal, _ = run(softmax, params, batch, (), {"blocks.1.attn.scores": jnp.zeros_like})
+    np.testing.assert_allclose(found, equal, rtol=1e-5, atol=1e-7)
+
+
+def test_a_kind_without_a_causal_form_is_refused_for_a_decoder(everything: Plugin) -> None:
+    with pytest.raises(ConfigError) as error:
+        configured("tiny", {"model.attention": "softmax,halved"})
+    assert str(error.value) == (
+        "attention is 'halved', which has no causal form, as a decoder needs; register it by "
+        "@plugins.attention('halved', causal=f), with f(scores, key_size, visible, count) -> weights"
+    )
+    assert configured("lsa1", {"model.attention": "halved"}).plugins == (everything.record,)
+
+
 def test_a_run_that_uses_nothing_has_the_id_it_had(tmp_path: Path, fresh: None) -> None:
     configs = [configured("lsa1", {"base.ordering": "easy2hard"}), configured("tiny", {}), RegressionConfig()]
     ids = [config_id(config) for config in configs]
@@ -124,6 +166,7 @@ def test_what_a_registry_is_asked_for_is_there_at_once(everything: Plugin) -> No
     from icl_lab.baselines.mask_bayes import HITS
     from icl_lab.families.diversity.task import POSTERIOR_MEANS
     from icl_lab.src.attn import ATTENTION_WEIGHTS
+    from icl_lab.src.causal import CAUSAL_WEIGHTS
     from icl_lab.src.inputs import INPUT_DISTRIBUTIONS
     from icl_lab.src.noise import NOISE_MODES
     from icl_lab.src.ordering import ORDERINGS
@@ -140,10 +183,21 @@ def test_what_a_registry_is_asked_for_is_there_at_once(everything: Plugin) -> No
             (TASK_DISTRIBUTIONS, registries.TASK_DISTRIBUTIONS.built_in),
             (POSTERIOR_MEANS, registries.TASK_DISTRIBUTIONS.built_in),
             (ATTENTION_WEIGHTS, registries.ATTENTION_KINDS.built_in),
+            (CAUSAL_WEIGHTS, registries.ATTENTION_KINDS.built_in),
         )
     }
     flips = {"flips"}
-    expected = [{"last_first", "hardest_first"}, flips, flips, flips, {"rademacher"}, {"signs"}, {"signs"}, {"halved"}]
+    expected = [
+        {"last_first", "hardest_first"},
+        flips,
+        flips,
+        flips,
+        {"rademacher"},
+        {"signs"},
+        {"signs"},
+        {"halved", "even"},
+    ]
+    expected.append({"even"})
     assert list(added.values()) == expected
     assert set(registries.SCHEDULES) == {"constant", "cosine", "linear_up_down", "cosine_oscillation", "halving"}
     assert registries.SCHEDULES["halving"].rate is not None
@@ -222,6 +276,10 @@ BROKEN = {
     "too few": (
         "from icl_lab.lab import plugins\n@plugins.attention('a')\ndef f(x): pass",
         "line 2: attention 'a' must take the argum",
+    ),
+    "causal form": (
+        "from icl_lab.lab import plugins\n@plugins.attention('a', causal=lambda x: x)\ndef f(scores, key_size): pass",
+        "line 2: causal must take the arguments (scores, key_size, visible, count): ",
     ),
     "no function": (
         "from icl_lab.lab import plugins\nplugins.baseline('a')(3)",

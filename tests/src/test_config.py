@@ -17,7 +17,7 @@ from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.sine.config import SineConfig
 from icl_lab.lab.configs.registry import from_dict
 from icl_lab.lab.configs.run import RunConfig, made_of, to_dict
-from icl_lab.src import checks, config, fields, registries, registry
+from icl_lab.src import checks, config, decoder_choices, fields, registries, registry
 from icl_lab.src.checks import ConfigError
 from icl_lab.src.config import (
     ContextConfig,
@@ -188,6 +188,16 @@ BAD_VALUES = (
     (DecoderConfig, "block", "gpt3", "one of gpt2, regression"),
     (DecoderConfig, "d_model", 0, "does not divide among 1 heads"),
     (DecoderConfig, "mlp_width", 0, "a decoder's block has an MLP"),
+    (DecoderConfig, "attention", (), "at least one layer"),
+    (DecoderConfig, "attention", ("cubic",), "linear, softmax"),
+    (DecoderConfig, "tokens", "concatenated", "one of interleaved, interleaved_shared"),
+    (DecoderConfig, "positions", "relative", "one of learned, sinusoidal, rotary, none"),
+    (DecoderConfig, "norm", "both", "one of pre, post"),
+    (DecoderConfig, "norm", "post", "there is none to place"),
+    (DecoderConfig, "mlp_ratio", -1.0, "between 0 and 1024"),
+    (DecoderConfig, "mlp_ratio", 0.001, "a whole number of channels"),
+    (DecoderConfig, "activation", "sine", "one of block, gelu, relu, silu, tanh"),
+    (DecoderConfig, "read_out", "last", "one of block, label, token"),
     (TrainConfig, "steps", 0, "at least 1"),
     (TrainConfig, "steps", 2**31 - 1, "below 2^31 - 1"),
     (TrainConfig, "batch_size", 0, "at least 1"),
@@ -343,13 +353,13 @@ def test_configs_need_the_standard_library_alone():
     """So that flags are checked before JAX is imported."""
     nodes = [
         node
-        for part in (config, checks, fields, registries, registry)
+        for part in (config, checks, decoder_choices, fields, registries, registry)
         for node in ast.walk(ast.parse(Path(part.__file__).read_text()))
     ]
     names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
     names += [node.module for node in nodes if isinstance(node, ast.ImportFrom)]
     assert "dataclasses" in names
-    own = {f"icl_lab.src.{name}" for name in ("checks", "fields", "registries", "registry")}
+    own = {f"icl_lab.src.{name}" for name in ("checks", "decoder_choices", "fields", "registries", "registry")}
     assert {name.split(".")[0] for name in names if name not in own} <= sys.stdlib_module_names
 
 

@@ -300,7 +300,7 @@ def test_hooks_off_cost_nothing(model, monkeypatch):
 @pytest.mark.parametrize("block", ["gpt2", "regression"])
 def test_a_decoders_hooks_off_cost_nothing(block, monkeypatch):
     bare, in_decoder = stripped(decoder, monkeypatch)
-    assert in_decoder == 15
+    assert in_decoder == 17
     config = DecoderConfig(num_layers=2, num_heads=2, d_model=8, mlp_width=8, layer_norm=True, block=block)
     real, bare_model = (module.make_model(config, DATA.dim, DATA.num_pairs) for module in (decoder, bare))
     x, y = jnp.ones((4, DATA.num_pairs, DATA.dim)), jnp.ones((4, DATA.num_pairs))

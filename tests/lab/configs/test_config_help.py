@@ -103,7 +103,7 @@ def test_every_name_can_be_set() -> None:
             "data.num_tasks",
         ),
         ("runners.run_concat_inputs_targets --num_layers 5", ["training.lr number 0.0005"], "model.block"),
-        ("runners.run_task_diversity --model large", ["model.num_layers whole number 12"], "model.tokens"),
+        ("runners.run_task_diversity --model large", ["model.num_layers whole number 12"], "model.key_size"),
         ("runners.run_sine --control", ["model.step_size number 0.01"], "model.num_layers"),
         ("eval_order --models lsa1,twolayer", ["fields of lsa1", "fields of twolayer"], "data_seed"),
         ("eval_diversity --config.dim=8", ["data.num_tasks whole number 16"], "data_seed"),
