@@ -15,6 +15,7 @@ SECTIONS = (
     "Your own model",
     "Your own baseline",
     "Sweep your own fields",
+    "Choose a decoder",
     "Go on from a run",
     "Plot a sweep",
 )
