@@ -35,6 +35,11 @@ if TYPE_CHECKING:
 MOST_NUMBERS = 12  # of a summary, that a run shows of itself
 
 
+def own_weights(value: Any) -> Any:
+    """The weights of a run that has others than its directory, for whoever would take that; any other value as it is."""
+    return value.params if isinstance(value, Run) and value.has_own_weights else value
+
+
 class Run:
     """A run: its directory `path`, and what that holds.
 
@@ -45,6 +50,11 @@ class Run:
         self.path: Path = Path(path)
         self.step = step
         self._params = params
+
+    @property
+    def has_own_weights(self) -> bool:
+        """Whether its weights are not those that its directory ends with: a checkpoint's, the best, or its user's."""
+        return self._params is not None
 
     def __fspath__(self) -> str:
         return str(self.path)

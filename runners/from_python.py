@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from icl_lab.analysis.run import own_weights
 from icl_lab.lab.cli import UsageError
 from icl_lab.lab.configs.presets import command_of
 from icl_lab.lab.configs.registry import family_of, family_of_model
@@ -37,6 +38,7 @@ def request_of(model: str | RunConfig, settings: Mapping[str, Any]) -> flags.Req
 
     `model` is a name, or the config of a run, in which the settings change fields; what follows these changes too.
     """
+    settings = {name: own_weights(value) for name, value in settings.items()}
     if isinstance(model, str):
         return _read(model, [], settings)
     words = shlex.split(command_of(model))

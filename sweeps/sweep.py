@@ -10,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from icl_lab.analysis.run import own_weights
 from icl_lab.lab.configs.earlier_names import renamed
 from icl_lab.lab.executors import choice
 from icl_lab.lab.executors.inline import in_this_process
@@ -111,6 +112,7 @@ def _listed(what: str, values: Any) -> list[Any]:
 
 def _plain(value: Any) -> Any:
     """A value as a command has it: numbers without NumPy's types, arrays and lists as tuples, paths as text."""
+    value = own_weights(value)
     value = os.fspath(value) if isinstance(value, PathLike) else value
     value = value.tolist() if hasattr(value, "tolist") else value
     return tuple(_plain(each) for each in value) if isinstance(value, list | tuple) else value

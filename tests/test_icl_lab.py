@@ -16,9 +16,12 @@ from icl_lab.analysis.run import Run
 from icl_lab.families.own_arrays import batch_from_arrays
 from icl_lab.lab.guest import as_guest
 from icl_lab.runners import from_python
+from icl_lab.runners.from_python import request_of
 from icl_lab.src.checks import ConfigError, UsageError, UserError
 from icl_lab.store import layout
 from icl_lab.store.readers import StoreError
+from icl_lab.store.weights import weights_of
+from icl_lab.sweeps.sweep import _grid
 from tests.runners.tiny import EVERY, INTERRUPTED, PAIRS, TASKS, Workshop, lsa1_run, results, workshop
 from tests.test_library import in_a_folder_of_a_user
 
@@ -263,6 +266,17 @@ def test_weights_of_ones_own_take_the_place_of_the_runs(lsa1_run: Path) -> None:
     assert (run.predict(*run.batch[:3]) != 0).all()
     with pytest.raises(StoreError, match="these parameters"):
         run.with_params({module: {name: array[:1] for name, array in leaf.items()} for module, leaf in none.items()})
+
+
+def test_a_run_starts_from_the_weights_that_another_has_and_not_from_its_directorys(lsa1_run: Path) -> None:
+    """Weights of one's own in the run's place are read as they would be without it, by a run and by a sweep."""
+    run = icl_lab.load_run(lsa1_run)
+    half = {module: {name: 0.5 * array for name, array in leaf.items()} for module, leaf in run.params.items()}
+    source = request_of("lsa1", {"init_from": half}).config.init_from
+    assert request_of("lsa1", {"init_from": run.with_params(half)}).config.init_from == source
+    assert request_of("lsa1", {"init_from": run}).config.init_from != source
+    grid, _ = _grid(["lsa1"], {"init_from": [run, run.with_params(half)]}, [0], {}, "default")
+    assert grid.axes["init_from"] == [weights_of(run.path).source, source]
 
 
 def test_a_decoder_predicts_at_every_position_or_one_query(decoder_run: Path) -> None:
