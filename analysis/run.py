@@ -36,7 +36,7 @@ MOST_NUMBERS = 12  # of a summary, that a run shows of itself
 
 
 def own_weights(value: Any) -> Any:
-    """The weights of a run that has others than its directory, for whoever would take that; any other value as it is."""
+    """The weights of a run that has others than its directory; any other value as it is."""
     return value.params if isinstance(value, Run) and value.has_own_weights else value
 
 
