@@ -11,6 +11,7 @@ from jax import Array
 from icl_lab.families.own_data import take
 from icl_lab.families.own_sets import sets_of
 from icl_lab.src.batch import Batch
+from icl_lab.src.decoder_choices import LOSSES
 from icl_lab.src.prng import Purpose
 from icl_lab.src.stored_contexts import as_sequence, sample_stored
 from icl_lab.src.train import Shared
@@ -43,5 +44,5 @@ def own_set(config: Any, name: str, most: int | None = None) -> Batch:
 
 def loss_unit(config: Any) -> float:
     """The unit of a training loss: 1 unless the data are standardised."""
-    units = units_of(config.data)
-    return 1.0 if units is None else units.loss_unit
+    units, degree = units_of(config.data), LOSSES[getattr(config.model, "loss", "half_squared_error")]
+    return 1.0 if units is None else units.loss_unit(degree)

@@ -109,7 +109,7 @@ def _end(run: Path, config: RunConfig, sections: Mapping[str, Any], outputs: Out
     if config.keep_best:
         facts["best"] = best_params.facts(run)
     numbers = {**last_metrics(run, 1)[0], **facts, **sections}
-    convention = {"loss_convention": outputs_of(family_of(config)).loss_convention}
+    convention = {"loss_convention": outputs_of(family_of(config)).of(config).loss_convention}
     write_json(run / layout.SUMMARY, {**with_verdict(config, numbers), **convention})
     yield
     if outputs.figures:

@@ -18,6 +18,7 @@ from icl_lab.src.decoder_choices import (
     ACTIVATIONS,
     BLOCKS,
     BLOCKS_OWN,
+    LOSSES,
     NORMS,
     POSITIONS,
     READ_OUTS,
@@ -233,6 +234,7 @@ class DecoderConfig:
         "one channel, or a token's with biases, of which the label's is read",
         names=(BLOCKS_OWN, *READ_OUTS),
     )
+    loss: str = field("half_squared_error", "of a prediction: what training minimises the mean of", names=LOSSES)
 
     def __post_init__(self) -> None:
         check_attention(self)

@@ -77,6 +77,7 @@ def make_model(model: DecoderConfig, dim: int, num_pairs: int) -> Model:
         lambda tokens, hook: decode(tokens, model, hook),
         partial(tokenise, layout=model.tokens),
         (2 * num_pairs, model.token_width(dim)),
+        model.loss,
         decayed=block_kernels,
     )
 

@@ -24,6 +24,8 @@ ACTIVATIONS = ("gelu", "relu", "silu", "tanh")
 READ_OUTS = ("label", "token")
 POSITIONS = ("learned", "sinusoidal", "rotary", "none")
 NORMS = ("pre", "post")
+# loss -> its degree d: of labels c times as large it is c^d times as large
+LOSSES = {"half_squared_error": 2, "absolute_error": 1}
 
 
 def choices_of(model: Any) -> OwnChoices:

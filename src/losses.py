@@ -21,6 +21,12 @@ def half_squared_errors(predictions: Array, targets: ArrayLike) -> Array:
     return 0.5 * (predictions - jnp.broadcast_to(targets, predictions.shape)) ** 2
 
 
+def absolute_errors(predictions: Array, targets: ArrayLike) -> Array:
+    """|prediction - target|, of the predictions' shape: what the median of the posterior makes least."""
+    same_shape(leading=True, predictions=predictions, targets=jnp.asarray(targets))
+    return jnp.abs(predictions - jnp.broadcast_to(targets, predictions.shape))
+
+
 def half_mse(predictions: ArrayLike, targets: ArrayLike) -> Array:
     """Half the mean squared error, mean((prediction - target)^2) / 2, as in the paper's figures; over all axes."""
     same_shape(leading=True, predictions=jnp.asarray(predictions), targets=jnp.asarray(targets))
@@ -44,7 +50,9 @@ def cross_entropies(logits: Array, labels: Array) -> Array:
 # name -> losses of predictions, given targets
 LOSSES: dict[str, Callable[[Array, Array], Array]] = {
     "half_squared_error": half_squared_errors,
+    "absolute_error": absolute_errors,
     "binary_cross_entropy": binary_cross_entropies,
     "cross_entropy": cross_entropies,
 }
-OF_A_NUMBER = ("half_squared_error", "binary_cross_entropy")  # losses whose prediction has the shape of the target
+# losses whose prediction has the shape of the target
+OF_A_NUMBER = ("half_squared_error", "absolute_error", "binary_cross_entropy")

@@ -27,10 +27,9 @@ class Units(NamedTuple):
     y_mean: float
     y_scale: float
 
-    @property
-    def loss_unit(self) -> float:
-        """The squared error of labels that differ by y_scale, over that of labels that differ by 1."""
-        return self.y_scale**2
+    def loss_unit(self, degree: int = 2) -> float:
+        """The loss of labels that differ by y_scale, over that of labels that differ by 1: of degree 2, if squared."""
+        return self.y_scale**degree
 
 
 def units_of(data: FileData) -> Units | None:

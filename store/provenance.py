@@ -119,7 +119,7 @@ def provenance_of(config: RunConfig, device: str) -> dict[str, Any]:
         "seeds": {"data_seed": config.data_seed, "init_seed": config.init_seed},
         "prng": "threefry2x32_unrolled",
         "precision": "float32, matmul precision highest",
-        "loss_convention": outputs_of(family_of(config)).loss_convention,
+        "loss_convention": outputs_of(family_of(config)).of(config).loss_convention,
         "sources": sources(),
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -156,23 +157,27 @@ def _size(tasks: float) -> str:
     return "infinity" if tasks == math.inf else str(tasks)
 
 
-OUTPUTS = Outputs(
+def panels(loss: str) -> tuple[Panel, ...]:
+    """The panels of runs on a loss."""
+    exact = (Curve("eval_id_loss", POOL, "model"), Curve("eval_ood_loss", "fresh tasks", "other"))
+    return (_loss_panel(f"{loss}, noise included", POOL), Panel("squared error / D (no noise)", exact))
+
+
+def file_panels(loss: str) -> tuple[Panel, ...]:
+    """The panels of such runs on contexts from a file."""
+    return (_loss_panel(loss, OWN),)
+
+
+def _loss_panel(loss: str, tasks: str) -> Panel:
+    return Panel(f"loss ({loss})", (Curve("train_loss", "train batch", "train"), Curve("eval_loss", tasks, "model")))
+
+
+SQUARED = Outputs(
     loss_convention=loss_conventions.LOSS_AND_MSE,
     test_loss=NamedLoss("test_id_loss", columns.at("headline", "id_tf_loss")),
     columns=Columns(ASKED, MEASURED, further=further_means, meanings=MEANINGS_OF_COLUMNS),
-    panels=(
-        Panel(
-            "loss (half MSE, noise included)",
-            (Curve("train_loss", "train batch", "train"), Curve("eval_loss", POOL, "model")),
-        ),
-        Panel(
-            "squared error / D (no noise)",
-            (Curve("eval_id_loss", POOL, "model"), Curve("eval_ood_loss", "fresh tasks", "other")),
-        ),
-    ),
-    file_panels=(
-        Panel("loss (half MSE)", (Curve("train_loss", "train batch", "train"), Curve("eval_loss", OWN, "model"))),
-    ),
+    panels=panels("half MSE"),
+    file_panels=file_panels("half MSE"),
     summary=summary_lines,
     analyses=(
         Analysis("own_data", ("data",), when=lambda config, table: config.shares_arrays),
@@ -183,3 +188,11 @@ OUTPUTS = Outputs(
     criteria=(Criterion("gain from the context over that of the exact predictor", gain, IN_CONTEXT, at_least=True),),
     undefined=nothing_to_infer,
 )
+ERROR = "mean absolute error"
+ABSOLUTE = replace(
+    SQUARED,
+    loss_convention=loss_conventions.ABSOLUTE_AND_MSE,
+    panels=panels(ERROR),
+    file_panels=file_panels(ERROR),
+)
+OUTPUTS = replace(SQUARED, by_loss={"absolute_error": ABSOLUTE})

@@ -161,11 +161,12 @@ class EvalSet(NamedTuple):
 class EvalSets(NamedTuple):
     """The evaluation sets of a run: tasks of its pool (in distribution) and fresh tasks (out of distribution).
 
-    Contexts of a file are in distribution, and there are no fresh ones.
+    Contexts of a file are in distribution, and there are no fresh ones. loss: of a prediction, the decoder's.
     """
 
     id: EvalSet
     ood: EvalSet | None
+    loss: str = "half_squared_error"
 
     @property
     def batch(self) -> Batch:
@@ -254,8 +255,9 @@ def make_eval_set(config: DiversityConfig, batch: Batch) -> EvalSet:
 def make_eval_sets(config: DiversityConfig, shared: Shared = NO_ARRAYS) -> EvalSets:
     """The evaluation sets of a config: in distribution and out of it."""
     if config.data.file:
-        return EvalSets(make_eval_set(config, own_set(config, "eval")), None)
-    return EvalSets(make_eval_set(config, pool_sequences(config)), make_eval_set(config, latent_sequences(config)))
+        return EvalSets(make_eval_set(config, own_set(config, "eval")), None, config.model.loss)
+    sets = (make_eval_set(config, pool_sequences(config)), make_eval_set(config, latent_sequences(config)))
+    return EvalSets(*sets, config.model.loss)
 
 
 _predict = jax.jit(lambda model, params, batch: model.predict(params, batch), static_argnums=0)
@@ -284,12 +286,14 @@ def measured(predictions: np.ndarray, eval_set: EvalSet, dim: int) -> dict[str, 
 def eval_metrics(model: Model, params: Any, eval_sets: EvalSets) -> dict[str, Any]:
     """Metrics of a record: eval_loss, and `measured` in distribution (eval_id_) and out of it (eval_ood_).
 
-    eval_loss is half the mean squared error of the pool's sequences, noise included.
+    eval_loss is that of the pool's sequences, noise included, in what training minimises: half the mean squared error
+    or, of a decoder on that loss, the mean absolute error.
     """
     dim = eval_sets.id.batch.x.shape[-1]
     sets = eval_sets.by_name
     predictions_by_set = {prefix: predictions_of(model, params, eval_set.batch) for prefix, eval_set in sets.items()}
-    loss = 0.5 * float(np.mean((predictions_by_set["id"] - np.asarray(eval_sets.id.batch.y)) ** 2))
+    errors = predictions_by_set["id"] - np.asarray(eval_sets.id.batch.y)
+    loss = float(np.mean(np.abs(errors))) if eval_sets.loss == "absolute_error" else 0.5 * float(np.mean(errors**2))
     values: dict[str, Any] = {"eval_loss": loss}
     for prefix, eval_set in sets.items():
         numbers = measured(predictions_by_set[prefix], eval_set, dim)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -93,7 +93,8 @@ class Outputs:
 
     analyses: what a finished run gets, in this order. commands: the analyses that it can be given by hand, besides
     those of all families. criteria: when a run has trained: all of them hold. undefined(config, summary): why no number
-    can tell whether it has, or None. file_panels: in place of `panels`, those of contexts from a file.
+    can tell whether it has, or None. file_panels: in place of `panels`, those of contexts from a file. by_loss: what
+    runs leave whose `model.loss` has this name, if that is something else.
     """
 
     loss_convention: str
@@ -106,11 +107,16 @@ class Outputs:
     criteria: tuple[Criterion, ...] = ()
     undefined: Callable[[Any, Summary], str | None] = lambda config, summary: None
     file_panels: tuple[Panel, ...] = ()
+    by_loss: Mapping[str, Outputs] = field(default_factory=dict)
+
+    def of(self, config: Any) -> Outputs:
+        """What a run leaves."""
+        return self.by_loss.get(getattr(getattr(config, "model", None), "loss", ""), self)
 
     def panels_of(self, config: Any) -> tuple[Panel, ...]:
         """The panels of a run."""
-        from_file = bool(getattr(getattr(config, "data", None), "file", ""))
-        return self.file_panels if from_file and self.file_panels else self.panels
+        mine, from_file = self.of(config), bool(getattr(getattr(config, "data", None), "file", ""))
+        return mine.file_panels if from_file and mine.file_panels else mine.panels
 
     @property
     def options(self) -> tuple[Flag, ...]:

@@ -197,6 +197,7 @@ BAD_VALUES = (
     (DecoderConfig, "mlp_ratio", -1.0, "between 0 and 1024"),
     (DecoderConfig, "mlp_ratio", 0.001, "a whole number of channels"),
     (DecoderConfig, "activation", "sine", "one of block, gelu, relu, silu, tanh"),
+    (DecoderConfig, "loss", "cross_entropy", "one of half_squared_error, absolute_error"),
     (DecoderConfig, "read_out", "last", "one of block, label, token"),
     (TrainConfig, "steps", 0, "at least 1"),
     (TrainConfig, "steps", 2**31 - 1, "below 2^31 - 1"),

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import cache, partial
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -10,10 +11,13 @@ import pytest
 from scipy import special
 
 from icl_lab.families.diversity.config import DiversityConfig
-from icl_lab.families.diversity.task import make_model
+from icl_lab.families.diversity.task import eval_metrics, make_eval_sets, make_model
+from icl_lab.families.own_batches import loss_unit
 from icl_lab.lab.configs.identity import config_id
 from icl_lab.lab.configs.presets import preset, resolve
-from icl_lab.src import causal, registries
+from icl_lab.lab.configs.registry import outputs_of
+from icl_lab.lab.registries import FAMILIES
+from icl_lab.src import causal, losses, registries
 from icl_lab.src.attn import linear_weights
 from icl_lab.src.batch import Batch
 from icl_lab.src.checks import ConfigError
@@ -21,6 +25,7 @@ from icl_lab.src.config import DecoderConfig
 from icl_lab.src.data_config import PoolData
 from icl_lab.src.decoder import ACTIVATIONS
 from icl_lab.src.decoder_choices import ACTIVATIONS as NAMES
+from icl_lab.src.decoder_choices import LOSSES
 from icl_lab.src.patching import capture
 from icl_lab.src.positions import rotated
 from icl_lab.src.prng import key
@@ -236,6 +241,48 @@ def test_norms_after_the_sums_leave_a_normalised_stream():
         np.testing.assert_allclose(stream.var(axis=-1), 1, rtol=1e-3)  # the norm adds 1e-5 to a variance of order 1
 
 
+# The loss
+
+
+@pytest.mark.usefixtures("x64")
+def test_the_absolute_error_is_trained_on_and_recorded():
+    """The mean of |prediction - y| over a sequence; of predicting zero, of |y|. eval_loss is of all sequences."""
+    config = replace(config_of(replace(GPT2, loss="absolute_error")), eval_tasks=5)
+    made, params, x, y = setting(config.model)
+    batch = batch_of(x, y)
+    predictions = numpy_predictions(params, config.model, x, y)
+    np.testing.assert_allclose(made.losses(params, batch), np.abs(predictions - y).mean(axis=1), rtol=1e-10)
+    np.testing.assert_allclose(made.null_losses(batch), np.abs(y).mean(axis=1), rtol=1e-10)
+    for loss, expected in (
+        ("absolute_error", lambda errors: np.abs(errors).mean()),
+        ("half_squared_error", lambda errors: (errors**2).mean() / 2),
+    ):
+        config = replace(config, model=replace(config.model, loss=loss))
+        sets = make_eval_sets(config)
+        seen = np.asarray(sets.batch.x, np.float64), np.asarray(sets.batch.y, np.float64)
+        errors = numpy_predictions(params, config.model, *seen) - seen[1]
+        assert eval_metrics(made, params, sets)["eval_loss"] == pytest.approx(expected(errors), rel=1e-6)  # of float32
+
+
+def test_losses_of_standardised_labels_are_taken_back_by_their_degree():
+    """Labels of a file are divided by their deviation s: a squared loss is s^2 times as large in their own units."""
+    file = {"standardize": True, "x_mean": (0.0,) * DIM, "x_scale": (1.0,) * DIM, "y_mean": 0.0, "y_scale": 3.0}
+    units = {}
+    for loss in LOSSES:
+        config = config_of(replace(GPT2, loss=loss))
+        units[loss] = loss_unit(SimpleNamespace(model=config.model, data=SimpleNamespace(**file)))
+    assert units == {"half_squared_error": 9.0, "absolute_error": 3.0}
+
+
+def test_a_runs_files_say_which_loss_it_is():
+    outputs, config = outputs_of(FAMILIES["diversity"]), config_of(GPT2)
+    absolute = replace(config, model=replace(GPT2, loss="absolute_error"))
+    assert "loss: half the mean squared error" in outputs.of(config).loss_convention
+    assert "loss: the mean absolute error" in outputs.of(absolute).loss_convention
+    shown = [outputs.panels_of(each)[0].unit for each in (config, absolute)]
+    assert shown == ["loss (half MSE, noise included)", "loss (mean absolute error, noise included)"]
+
+
 # Kinds of attention
 
 
@@ -258,6 +305,7 @@ def test_causal_linear_attention_is_a_step_on_the_mean_loss_of_what_a_row_has_se
 def test_every_built_in_kind_has_a_causal_form():
     assert {*registries.ATTENTION_KINDS.built_in} <= {*causal.CAUSAL_WEIGHTS}
     assert {*ACTIVATIONS} == {*NAMES} == {*CURVES}
+    assert {*LOSSES} < {*losses.OF_A_NUMBER}
 
 
 # The config

@@ -5,9 +5,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.special import log_softmax
-from sklearn.metrics import log_loss, mean_squared_error
+from sklearn.metrics import log_loss, mean_absolute_error, mean_squared_error
 
-from icl_lab.src.losses import LOSSES, binary_cross_entropies, cross_entropies, half_mse, half_squared_errors
+from icl_lab.src.losses import (
+    LOSSES,
+    absolute_errors,
+    binary_cross_entropies,
+    cross_entropies,
+    half_mse,
+    half_squared_errors,
+)
 
 pytestmark = pytest.mark.usefixtures("x64")
 RNG = np.random.default_rng(0)
@@ -24,6 +31,12 @@ def test_half_the_squared_error():
         mean_squared_error(TARGETS, PREDICTIONS) / 2, rel=1e-12
     )
     assert float(each.mean()) == pytest.approx(mean_squared_error(TARGETS, PREDICTIONS) / 2, rel=1e-12)
+
+
+def test_the_absolute_error_is_scikit_learns():
+    each = absolute_errors(jnp.asarray(PREDICTIONS), TARGETS)
+    assert float(each.mean()) == pytest.approx(mean_absolute_error(TARGETS, PREDICTIONS), rel=1e-12)
+    np.testing.assert_allclose(each**2, 2 * half_squared_errors(jnp.asarray(PREDICTIONS), TARGETS), rtol=1e-12)
 
 
 def test_predictions_of_several_layers_have_the_same_targets():
@@ -75,13 +88,14 @@ def test_large_logits_neither_overflow_nor_lose_their_gradient():
     ("name", "best", "targets"),
     [
         ("half_squared_error", TARGETS, TARGETS),
+        ("absolute_error", TARGETS, TARGETS),
         ("binary_cross_entropy", np.where(LABELS, LARGE, -LARGE), LABELS),
         ("cross_entropy", LARGE * np.eye(4)[CLASSES], CLASSES),
     ],
 )
 def test_a_loss_has_a_value_for_each_target_and_is_zero_for_the_right_answer(name, best, targets):
     loss = LOSSES[name]
-    assert len(LOSSES) == 3
+    assert len(LOSSES) == 4
     np.testing.assert_allclose(loss(jnp.asarray(best), jnp.asarray(targets)), np.zeros((5, 3)), atol=1e-12)
     worse = loss(jnp.asarray(best).at[0, 0].add(1.0 if best.ndim == 2 else jnp.arange(4) * LARGE), jnp.asarray(targets))
     assert np.asarray(worse)[1:].max() < 1e-12

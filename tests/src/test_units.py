@@ -44,11 +44,11 @@ def test_predictions_and_losses_are_those_of_the_standardised_model(model: Model
     np.testing.assert_allclose(made.predict(params, batch), expected, rtol=1e-12)
     np.testing.assert_allclose(made.trace(params, batch).layer_predictions[-1], expected, rtol=1e-12)
     errors = 0.5 * np.mean((np.asarray(expected) - np.asarray(batch.y_query)) ** 2)
-    np.testing.assert_allclose(UNITS.loss_unit * made.loss(params, batch), errors, rtol=1e-12)
-    np.testing.assert_allclose(UNITS.loss_unit * jnp.mean(made.losses(params, batch)), errors, rtol=1e-12)
+    np.testing.assert_allclose(UNITS.loss_unit() * made.loss(params, batch), errors, rtol=1e-12)
+    np.testing.assert_allclose(UNITS.loss_unit() * jnp.mean(made.losses(params, batch)), errors, rtol=1e-12)
     assert made.null_losses is not None  # of predicting zero, here the mean of the labels
     centred = 0.5 * np.mean((np.asarray(batch.y_query) - 10) ** 2)
-    np.testing.assert_allclose(UNITS.loss_unit * jnp.mean(made.null_losses(batch)), centred, rtol=1e-12)
+    np.testing.assert_allclose(UNITS.loss_unit() * jnp.mean(made.null_losses(batch)), centred, rtol=1e-12)
 
 
 def test_training_sees_the_gradient_of_the_standardised_loss(x64: None) -> None:

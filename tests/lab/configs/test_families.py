@@ -34,7 +34,7 @@ def test_families_differ_in_their_fields() -> None:
         "data.tied_phase",
         *("model.d_model", "model.embedded", "model.step_size", "model.block", "model.attention_output"),
         *("model.doubled_residual", "training.deep_supervision"),
-        *(f"model.{name}" for name in ("positions", "norm", "mlp_ratio", "activation", "read_out")),
+        *(f"model.{name}" for name in ("positions", "norm", "mlp_ratio", "activation", "read_out", "loss")),
         *(f"data.{field.name}" for field in fields(LanguageData) if field.name != "num_pairs"),
         *(f"code.{field.name}" for field in fields(CodeConfig)),
         *("model.features", "model.features_width", "model.query_in_keys"),
