@@ -19,7 +19,7 @@ from icl_lab.store.readers import is_number
 from icl_lab.store.rundir import read_config
 
 OF_ANY_FAMILY = (
-    *("losses", "evaluate", "essential_dynamics", "developmental_metrics"),
+    *("losses", "evaluate", "probes", "essential_dynamics", "developmental_metrics"),
     *("llc", "llc_calibrate", "llc_saturation", "stages", "develop"),
 )
 Results = Mapping[str, Any] | Iterable[Mapping[str, Any]]  # what is printed: values by name, or rows as they come

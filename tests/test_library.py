@@ -18,6 +18,7 @@ SECTIONS = (
     "Choose a decoder",
     "Go on from a run",
     "Plot a sweep",
+    "Probe what layers know",
 )
 MOST_LINES = 15
 LANGUAGES = ("python", "sh", "text")  # run, or written where a file name stands behind it; run; shown

@@ -54,6 +54,12 @@ EVALUATION = (
     "`loss_se` over contexts, the model's `ratio` to it on the same contexts with `ratio_se`, and the `reason` where "
     "one is not defined; `facts`: steps, step sizes, what was estimated; `data`, `sha256` of the file"
 )
+PROBES = (
+    "a row for each score: `target`, `steps` of descent where it depends on them, `activation`, `position` (a row "
+    "of tokens), `probe` (`trained`, and the controls `untrained`, `other_context`, `tokens`; `read_out`), `measure` "
+    "(R2 or AUROC), `score` with `low, high`, how many `features`, `coordinates` and `contexts`; or the `reason` that "
+    "there is none"
+)
 EVALUATED_CONTEXTS = (
     "a row for each query: `context`, `position` (pairs before it), its label `y`, the prediction of each predictor "
     "under its name, and its `NAME_loss`"
@@ -170,6 +176,17 @@ FILES = (
     File(layout.COMPARATORS, MEASURED, ON_CORRUPTED),
     File(layout.EVALUATION, "`analysis.evaluate`", EVALUATION),
     File(layout.EVALUATED_CONTEXTS, "`analysis.evaluate`", EVALUATED_CONTEXTS),
+    File(layout.PROBES, "`analysis.probes`", PROBES),
+    File(
+        layout.PROBES_FACTS,
+        "`analysis.probes`",
+        "folds, penalties, `step_size` of gradient descent, rows; `best`: where each target's score is the largest",
+    ),
+    File(
+        layout.PROBES_FIGURE,
+        "`analysis.probes`",
+        "the scores with their controls, a panel for each target, over activations or over rows of tokens",
+    ),
     File(layout.POSITION_STEPS, "`analysis.position_steps`", POSITION_STEPS),
     File(layout.ESSENTIAL_DYNAMICS, "`analysis.essential_dynamics`", DYNAMICS),
     File(layout.ESSENTIAL_DYNAMICS_FACTS, "`analysis.essential_dynamics`", DYNAMICS_FACTS),
