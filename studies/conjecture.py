@@ -36,7 +36,7 @@ from icl_lab.store.lock import locked
 from icl_lab.store.readers import StoreError, expecting, read_csv
 from icl_lab.studies.claim import OURS, UNTRAINED_SUFFIX, Claim, Rival, Untrained
 from icl_lab.studies.distance_figure import SCALE_OF, Distances
-from icl_lab.studies.runs import CONTROL_SEEDS, Runs
+from icl_lab.studies.runs import Runs
 from icl_lab.studies.study import RUNS_DIRS, Study
 from icl_lab.sweeps.plan import plan, runs_of
 
@@ -85,9 +85,9 @@ def study_of(name: str, file: Path, profile: str) -> Study:
     baselines = tuple(dict.fromkeys([*settings.get("baselines", ()), *NAMED_BASELINES]))
     settings |= {"baselines": baselines, "snapshots": True}
     trained = Runs(conjecture.model, settings, tuple(range(conjecture.seeds * PROFILES[profile])))
-    beside, control = control_of(conjecture), trained.untrained()
+    beside, control = control_of(conjecture), replace(trained.untrained(), seeds=trained.seeds)
     if conjecture.control is not None:
-        control = replace(trained, settings={**settings, **conjecture.control}, seeds=trained.seeds[:CONTROL_SEEDS])
+        control = replace(trained, settings={**settings, **conjecture.control})
     files = tuple(plugin.path for plugin in LOADED.values())
     return Study(
         name,

@@ -22,9 +22,10 @@ from icl_lab.store.atomic import csv_bytes
 from icl_lab.store.provenance import commit_of
 from icl_lab.store.readers import StoreError, read_csv
 from icl_lab.store.rundir import now
-from icl_lab.studies import ledger, template
+from icl_lab.studies import conjecture_seeds, ledger, template
 from icl_lab.studies.claim import Claim, Measurement
 from icl_lab.studies.conjecture import TRAINED, control_of, table_of, to_others
+from icl_lab.studies.conjecture_seeds import Seeds
 from icl_lab.studies.drawing import as_drawn, draw
 from icl_lab.studies.measuring import analysed, measure
 from icl_lab.studies.study import Study
@@ -75,7 +76,10 @@ def report(study: Study, profile: str, runs_dir: Path, out: Path, cluster: Execu
     tables = {TABLE: rows, DISTANCES: distances, HISTORY: history}  # without a transformer there are no distances
     outputs.write({folder / name: csv_bytes(table) for name, table in tables.items() if table}, ledger.WRITER)
     draw(study, study.figures_of(profile), runs_dir, out, cluster)
-    text = page(study, profile, out, rows, distances, history, _reasons(finished))
+    ended = study.runs[TRAINED].ended(runs_dir)
+    met = {seed: conjecture_seeds.of_run(run) for seed, run in ended.items() if isinstance(run, Path)}
+    of_seeds = conjecture_seeds.by_seed(rows, met)
+    text = page(study, profile, out, rows, distances, history, _reasons(finished), of_seeds)
     outputs.write({out / f"{study.name}.md": text.encode()}, ledger.WRITER)
     for row in rows:
         print(f"{row['claim']}: {template.verdict(row)}, {template.measured(row)}, accepted {template.accepted(row)}")
@@ -147,6 +151,7 @@ def page(
     distances: Sequence[Row],
     history: Sequence[Row],
     reasons: Mapping[str, str],
+    of_seeds: Seeds,
 ) -> str:
     """The page in Markdown: question, verdict, predictions, nearest algorithms, figures, where it all comes from."""
     by_algorithm: dict[str, dict[str, Row]] = {}
@@ -163,6 +168,7 @@ def page(
         nearest=by_algorithm,
         measures=[*NEAREST],
         reasons=reasons,
+        of_seeds=of_seeds,
         figures=as_drawn(study, out / study.name),
         history=history,
         in_words=in_words,

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import os
 import re
 import shutil
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from icl_lab.lab.registries import Conjecture
 from icl_lab.store import layout
@@ -21,6 +23,7 @@ from icl_lab.store.readers import StoreError
 from icl_lab.studies import conjecture
 from icl_lab.studies.claim import Measurement
 from icl_lab.studies.conjecture_page import _history, in_words, together
+from icl_lab.studies.conjecture_seeds import by_seed
 from icl_lab.studies.verdict import judge
 from icl_lab.studies.words import MEANINGS
 from tests import processes
@@ -161,6 +164,7 @@ def test_a_conjecture_has_a_page_tables_and_a_verdict_that_fails(tmp_path: Path)
         assert f"\n| {word} | {MEANINGS[word]} |\n" in page
     assert f"| {MEANINGS['reproduced']} |" not in page
     assert "the same networks untrained" in page
+    assert "0 of 3 runs trained, by their family's criterion." in page
     for link in re.findall(r"\]\(([^)]+)\)", page):
         assert (tmp_path / "out" / link).exists(), link
     assert {"distances.png", "over_training.png"} <= {path.name for path in (tmp_path / "out/mine").iterdir()}
@@ -284,6 +288,30 @@ def judged(*values: float) -> dict[str, object]:
 def test_a_prediction_of_fewer_than_eight_seeds_is_provisional() -> None:
     assert judged(*ABOVE)["verdict"] == "as predicted"
     assert [judged(*ABOVE[:3])[name] for name in ("verdict", "reading_says")] == ["provisional", "as predicted"]
+
+
+def test_each_seed_has_its_values_and_those_that_trained_their_mean() -> None:
+    """One of four runs is stuck: three of four first, then their mean and t interval, which the stuck one is not in."""
+    values, seeds = [0.9, 0.1, 1.0, 1.1], [0, 1, 2, 3]
+    row = {"claim": "mine", "seeds": json.dumps(seeds), "values": json.dumps(values), "scale": "linear"}
+    found = by_seed([row], {0: True, 1: False, 2: True, 3: True})
+    assert (found.num_trained, found.defined) == (3, True)
+    assert found.values[1] == {"mine": 0.1}
+    half = stats.t.ppf(0.95, 2) * 0.1 / math.sqrt(3)
+    numbers = [found.means["mine"][name] for name in ("mean", "mean_low", "mean_high")]
+    np.testing.assert_allclose(numbers, [1, 1 - half, 1 + half])
+    assert by_seed([row], dict.fromkeys(seeds, True)).means == {}
+    undefined = by_seed([row], {**dict.fromkeys(seeds, True), 1: None})
+    assert (undefined.defined, undefined.means) == (False, {})
+
+
+def test_the_control_has_as_many_seeds_as_the_conjecture(monkeypatch: pytest.MonkeyPatch) -> None:
+    stated_one = Conjecture("It does.", "gd", "lsa1", {}, 8, None, (0.9, 1.0), None, None, "linear", None, "mine.py", 1)
+    for control, name in ((None, "trained_untrained"), ({"lr": 1e-9}, conjecture.CONTROL)):
+        monkeypatch.setattr(conjecture, "CONJECTURES", {"mine": stated_one._replace(control=control)})
+        study = conjecture.study_of("mine", Path("mine.py"), "quick")
+        assert [*study.runs] == [conjecture.TRAINED, name]
+        assert [len(runs.seeds) for runs in study.runs.values()] == [8, 8]
 
 
 def test_a_prediction_of_two_kinds_of_runs_is_not_judged_by_their_mean() -> None:
