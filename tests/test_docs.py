@@ -290,8 +290,8 @@ def test_the_examples_of_extending_work(root: Path, tmp_path: Path) -> None:
                 done = run([sys.executable, *words, *small], copy, tmp_path / "compiled")
                 assert done.returncode == 0, done.stderr
                 printed[words[-1]] = done.stdout
-    names = ("ordering", "noise", "known", "inputs", "tasks", "attention", "baseline", "edited", "runner")
-    names += ("family", "family_sweep")
+    names = ("ordering", "noise", "known", "inputs", "tasks", "attention", "decoder_attention", "baseline", "edited")
+    names += ("runner", "family", "family_sweep")
     assert list(printed) == [*(f"runs/{name}" for name in names), "my/question.py"]
     assert "1 of 1, own_layer_is_a_step: " in printed["my/question.py"]
     page = (copy / "conjectures/question/question.md").read_text()
@@ -320,7 +320,7 @@ def check_plugins(copy: Path) -> None:
     """Each run of a plugin records it with the hash that sha256sum gives, and no other run records one."""
     plugins = {
         **{"ordering": "largenorm", "noise": "flips", "known": "known_flips", "inputs": "distributions"},
-        **{"tasks": "distributions", "attention": "relu", "baseline": "mean_label"},
+        **{"tasks": "distributions", "attention": "relu", "decoder_attention": "relu", "baseline": "mean_label"},
     }
     for name in (*plugins, "edited", "runner"):
         found = json.loads((copy / f"runs/{name}" / layout.CONFIG).read_text())["plugins"]

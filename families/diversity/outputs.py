@@ -188,7 +188,7 @@ SQUARED = Outputs(
     criteria=(Criterion("gain from the context over that of the exact predictor", gain, IN_CONTEXT, at_least=True),),
     undefined=nothing_to_infer,
 )
-ERROR = "mean absolute error"
+ERROR = "MAE"
 ABSOLUTE = replace(
     SQUARED,
     loss_convention=loss_conventions.ABSOLUTE_AND_MSE,

@@ -280,7 +280,7 @@ def test_a_runs_files_say_which_loss_it_is():
     assert "loss: half the mean squared error" in outputs.of(config).loss_convention
     assert "loss: the mean absolute error" in outputs.of(absolute).loss_convention
     shown = [outputs.panels_of(each)[0].unit for each in (config, absolute)]
-    assert shown == ["loss (half MSE, noise included)", "loss (mean absolute error, noise included)"]
+    assert shown == ["loss (half MSE, noise included)", "loss (MAE, noise included)"]
 
 
 # Kinds of attention
