@@ -19,7 +19,8 @@ from icl_lab.store.readers import is_number
 from icl_lab.store.rundir import read_config
 
 OF_ANY_FAMILY = (
-    *("losses", "evaluate", "probes", "essential_dynamics", "developmental_metrics"),
+    *("losses", "evaluate", "activations", "interventions", "probes"),
+    *("essential_dynamics", "developmental_metrics"),
     *("llc", "llc_calibrate", "llc_saturation", "stages", "develop"),
 )
 Results = Mapping[str, Any] | Iterable[Mapping[str, Any]]  # what is printed: values by name, or rows as they come

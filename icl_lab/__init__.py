@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 RunOrPath: TypeAlias = "Run | str | PathLike[str]"
 
 __all__ = [
-    *("baseline", "batch_from_arrays", "evaluate", "load_run", "presets"),
+    *("ablate", "baseline", "batch_from_arrays", "capture", "evaluate", "load_run", "patch", "presets"),
     *("runs", "sample", "sweep", "table", "train"),
 ]
 
@@ -187,6 +187,61 @@ def batch_from_arrays(
     from icl_lab.families import own_arrays
 
     return own_arrays.batch_from_arrays(x, y, x_query, y_query, w)
+
+
+# --- inside a model ---
+
+
+def capture(run: RunOrPath, batch: Batch, names: str | Sequence[str] = "*") -> dict[str, np.ndarray]:
+    """The activations of a run on a batch whose addresses match, such as "blocks.0.attn.pattern" or "*.resid_post".
+
+    Addresses, axes and shapes are what `icl-lab analysis.activations --run RUN` prints. `ConfigError` for a name that
+    matches none, and for a batch of other sizes than the run's.
+    """
+    from icl_lab.analysis import activations
+
+    return activations.capture(load_run(run), batch, names if isinstance(names, str) else tuple(names))
+
+
+def patch(
+    run: RunOrPath,
+    batch: Batch,
+    values: Mapping[str, Any],
+    layer: int | None = None,
+    head: int | None = None,
+    position: int | None = None,
+) -> np.ndarray:
+    """The predictions [B, ...] when activations are replaced by arrays, or by what functions of JAX make of them.
+
+    Only in a layer, of a head, at a position (row of tokens; below 0 from the end) where these are given. One program
+    serves all arrays and sites. `ConfigError` for what does not fit.
+    """
+    from icl_lab.analysis import activations
+    from icl_lab.src.patching import Site
+
+    return activations.patch(load_run(run), batch, values, Site(layer, head, position))
+
+
+def ablate(
+    run: RunOrPath,
+    batch: Batch,
+    names: str | Sequence[str],
+    how: str = "zero",
+    layer: int | None = None,
+    head: int | None = None,
+    position: int | None = None,
+    shift: int = 1,
+) -> np.ndarray:
+    """The predictions [B, ...] without some activations: a head is "blocks.0.attn.result" with `head`.
+
+    how: zero; mean, over the contexts; resample, those of the context `shift` places further on. The site and errors
+    are `patch`'s.
+    """
+    from icl_lab.analysis import activations
+    from icl_lab.src.patching import Site
+
+    wanted = names if isinstance(names, str) else tuple(names)
+    return activations.ablate(load_run(run), batch, wanted, how, Site(layer, head, position), shift)
 
 
 # --- comparing ---

@@ -47,7 +47,7 @@ OF_BLOCK: Mapping[str, tuple[str, ...]] = {
     "resid_post": STREAM,
     "prediction": (CONTEXT, QUERY),
 }
-_MERGED = "attention multiplies the merged matrices W_Q W_K^T and W_V P; attn.scores, attn.pattern and attn.result are"
+_MERGED = "attention multiplies the merged matrices W_Q W_K^T and W_V P; it has attn.scores, attn.pattern, attn.result"
 ABSENT: Mapping[str, str] = {
     "pos_embed": "positions are not added to its rows (rotary ones turn attn.q and attn.k)",
     **dict.fromkeys(("attn.q", "attn.k", "attn.v", "attn.z"), _MERGED),

@@ -19,6 +19,7 @@ SECTIONS = (
     "Go on from a run",
     "Plot a sweep",
     "Probe what layers know",
+    "Look inside a model",
 )
 MOST_LINES = 15
 LANGUAGES = ("python", "sh", "text")  # run, or written where a file name stands behind it; run; shown

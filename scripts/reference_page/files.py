@@ -104,6 +104,13 @@ position k `..._k`; `squared_prediction`; `icl_1_d`, `icl_d_k`, `icl_1_k`, each 
 `unembedding_norm`, `unembedding_bias`, `unembedding_participation`, `unembedding_top_share`; `layer_L_head_H_...` and
 their means `attention_...`: `entropy`, `variability`, `self`, `previous`, and of tokens x, y, x, y `inputs`,
 `entropy_x`, `entropy_y`. Columns that the run or its model does not have are left out"""
+INTERVENTIONS = """a row for each head (`table` head) and row of a layer's stream (position), in each `direction`: what
+differs in the pairs (`corruption`), `metric`, `layer`, `head`, `position`; the restored `share` of the metric's
+gap with the ends of its 95 % interval `low`, `high`, over `n` pairs, null with a `reason` where the gap lies within its
+error; `estimate`, the share to first order (attribution patching)"""
+ABLATIONS = """a row for each head, MLP and block (`table`) and `ablation` (zero, mean, resample): `metric`, `layer`,
+`head`; mean `change` of the metric over `n` clean contexts, of the prediction the mean squared change, with the ends
+of its 95 % interval `low`, `high`; `estimate`, the change to first order, which a squared change has not"""
 DYNAMICS = """a row for each checkpoint of the run (`trajectory`) and of one random walk of its steps (`random walk`):
 `series`, `step`, scores `pc1, pc2, pc3`, the same smoothed (`..._smooth`), and the smoothed curve's `curvature_...` in
 each plane"""
@@ -187,6 +194,9 @@ FILES = (
         "`analysis.probes`",
         "the scores with their controls, a panel for each target, over activations or over rows of tokens",
     ),
+    File(layout.INTERVENTIONS, "`analysis.interventions`", INTERVENTIONS),
+    File(layout.ABLATIONS, "`analysis.interventions`", ABLATIONS),
+    File(layout.INTERVENTIONS_FIGURE, "`analysis.interventions`", "both tables as heat maps"),
     File(layout.POSITION_STEPS, "`analysis.position_steps`", POSITION_STEPS),
     File(layout.ESSENTIAL_DYNAMICS, "`analysis.essential_dynamics`", DYNAMICS),
     File(layout.ESSENTIAL_DYNAMICS_FACTS, "`analysis.essential_dynamics`", DYNAMICS_FACTS),
