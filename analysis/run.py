@@ -25,6 +25,7 @@ from icl_lab.src.checks import require
 from icl_lab.store import best_params, listing, rundir
 from icl_lab.store.metrics import metrics, read_summary
 from icl_lab.store.params import Params, read_params
+from icl_lab.store.weights import BEST
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,20 +37,29 @@ MOST_NUMBERS = 12  # of a summary, that a run shows of itself
 
 
 def own_weights(value: Any) -> Any:
-    """The weights of a run that has others than its directory; any other value as it is."""
-    return value.params if isinstance(value, Run) and value.has_own_weights else value
+    """What a run stands for that has others than its directory's: RUN@STEP, RUN@best, or arrays; else the value."""
+    if not isinstance(value, Run) or not value.has_own_weights:
+        return value
+    return f"{value.path}@{value.kept_as}" if value.kept_as else value.params
 
 
 class Run:
     """A run: its directory `path`, and what that holds.
 
-    With `params` it is the same run with other weights, those of the `step` of a checkpoint or a user's own.
+    With `params` it is the same run with other weights, those of the `step` of a checkpoint or a user's own; kept_as:
+    what stands behind RUN@ for these, a step or best.
     """
 
-    def __init__(self, path: str | os.PathLike[str], params: Mapping[str, Any] | None = None, step: int | None = None):
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        params: Mapping[str, Any] | None = None,
+        step: int | None = None,
+        kept_as: str = "",
+    ):
         self.path: Path = Path(path)
         self.step = step
-        self._params = params
+        self._params, self.kept_as = params, kept_as
 
     @property
     def has_own_weights(self) -> bool:
@@ -110,13 +120,13 @@ class Run:
     def checkpoints(self) -> Iterator[tuple[int, Run]]:
         """(step, this run with the parameters of then) for each snapshot; `StoreError` if it kept none."""
         for step, then in self._loaded.checkpoints():
-            yield step, self._with(then.params, step)
+            yield step, self._with(then.params, step, str(step))
 
     @property
     def best(self) -> Run:
         """The run with the parameters of its record with the least eval_loss; `StoreError` if it did not keep them."""
         found = best_params.read(self.path)
-        return self._with(found.params, found.step)
+        return self._with(found.params, found.step, BEST)
 
     def with_params(self, params: Mapping[str, Mapping[str, Any]]) -> Run:
         """The same run with weights of yours; `StoreError` if they are another model's."""
@@ -127,16 +137,16 @@ class Run:
         check_arrays(Path("these parameters"), flattened(params), shapes_of(self.model))
         return self._with(params)
 
-    def _with(self, params: Mapping[str, Any], step: int | None = None) -> Run:
+    def _with(self, params: Mapping[str, Any], step: int | None = None, kept_as: str = "") -> Run:
         """The run with other weights; what is read of its directory already is not read again."""
-        run = Run(self.path, params, step)
+        run = Run(self.path, params, step, kept_as)
         run.__dict__["_loaded"] = self._loaded
         return run
 
     def with_file(self, path: str | os.PathLike[str]) -> Run:
         """The same run, its contexts read from another file that holds them."""
         config: Any = self.config
-        run = Run(self.path, self._params, self.step)
+        run = Run(self.path, self._params, self.step, self.kept_as)
         moved = replace(config, data=replace(config.data, file=os.path.abspath(path)))
         run.__dict__.update({name: value for name, value in vars(self).items() if name == "_loaded"}, config=moved)
         return run

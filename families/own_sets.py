@@ -20,7 +20,7 @@ from icl_lab.lab.configs.identity import array_hash
 from icl_lab.src.checks import require
 
 LEAST = 2  # contexts of each set
-ARRAYS = ("x", "y", "x_query", "y_query", "lengths")  # of a file, by which a run is known
+ARRAYS = ("x", "y", "x_query", "y_query", "lengths")  # of a file, by which a run is known; no number of it reads w
 
 
 class Sets(NamedTuple):

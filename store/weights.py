@@ -14,7 +14,7 @@ from icl_lab.lab.flag_types import whole
 from icl_lab.src.checks import ConfigError, require
 from icl_lab.store import best_params, layout, rundir, snapshots
 from icl_lab.store.atomic import write_safetensors
-from icl_lab.store.params import Params, flattened, nested
+from icl_lab.store.params import Params, flattened, nested, read_params_and_facts
 from icl_lab.store.readers import LARGEST_NUMBER, StoreError, read_safetensors
 
 MOST_NAMED = 8  # arrays, or steps, in a message
@@ -55,9 +55,12 @@ def write_given(run: Path, weights: Weights) -> None:
 
 
 def read_given(run: Path) -> Params:
-    """The parameters that a run has started from."""
-    flat, _ = read_safetensors(run / layout.INITIAL_PARAMS)
-    return nested(flat)
+    """The parameters that a run has started from; `StoreError` unless they are those that its config names."""
+    path = run / layout.INITIAL_PARAMS
+    params, source = nested(read_safetensors(path)[0]), str(rundir.read_config(run).init_from)
+    if source.rpartition(":")[2] != params_hash(params):
+        raise StoreError(f"{path} has other parameters than {source}, from which the run started")
+    return params
 
 
 def _parted(text: str) -> tuple[Path, str]:
@@ -92,13 +95,13 @@ def _of_run(run: Path, step: str) -> Weights:
     config = rundir.read_config(run)
     if (status := rundir.read_status(run)) != "done":
         raise StoreError(f"{run} is {status}; --init_from takes the parameters of a run that is done")
-    flat, metadata = read_safetensors(run / layout.PARAMS)
-    last = int(metadata.get("step", config.training.steps))
+    final, facts = read_params_and_facts(run)
+    last = int(facts.get("step", config.training.steps))
     if step == BEST:
         at, _, params = best_params.read(run)
     else:
         at = _step(step) if step else last
-        params = nested(flat) if at == last else _snapshot(run, at)
+        params = final if at == last else _snapshot(run, at)
     identity = rundir.stored_id(run)
     origin = {"run": str(run), "step": at, "config_id": identity, "model": config.name}
     return Weights(params, f"{identity}@{at}:{params_hash(params)}", origin)

@@ -2,6 +2,7 @@
 
 import ast
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from icl_lab.runners.from_python import request_of
 from icl_lab.src.checks import ConfigError, UsageError, UserError
 from icl_lab.store import layout
 from icl_lab.store.readers import StoreError
-from icl_lab.store.weights import weights_of
+from icl_lab.store.weights import read_given, weights_of
 from icl_lab.sweeps.sweep import _grid
 from tests.runners.tiny import EVERY, INTERRUPTED, PAIRS, TASKS, Workshop, lsa1_run, results, workshop
 from tests.test_library import in_a_folder_of_a_user
@@ -277,6 +278,35 @@ def test_a_run_starts_from_the_weights_that_another_has_and_not_from_its_directo
     assert request_of("lsa1", {"init_from": run}).config.init_from != source
     grid, _ = _grid(["lsa1"], {"init_from": [run, run.with_params(half)]}, [0], {}, "default")
     assert grid.axes["init_from"] == [weights_of(run.path).source, source]
+
+
+def test_a_checkpoint_is_the_same_source_whether_it_is_named_or_given(tmp_path: Path) -> None:
+    kept = icl_lab.train(
+        "lsa1", steps=4, batch_size=8, eval_every=2, keep_best=True, snapshots=True, out=tmp_path / "k"
+    )
+    given = [(kept.best, "best"), *((then, str(step)) for step, then in kept.checkpoints())]
+    assert len(given) > 2
+    for weights, name in given:
+        found = request_of("lsa1", {"init_from": weights}).config.init_from
+        assert found == request_of("lsa1", {"init_from": f"{kept.path}@{name}"}).config.init_from
+        assert not found.startswith("weights:")
+
+
+def test_parameters_of_another_run_are_not_taken_for_a_runs_own(tmp_path: Path) -> None:
+    """A file that was copied over a run's says whose it is; so do the parameters that a run started from."""
+    small = {"steps": 2, "batch_size": 8}
+    one, other = (icl_lab.train("lsa1", seed=seed, out=tmp_path / str(seed), **small) for seed in (0, 1))
+    tuned, again = (
+        icl_lab.train("lsa1", init_from=of, out=tmp_path / f"from{of.path.name}", **small) for of in (one, other)
+    )
+    for name, (run, source) in {"params": (one, other), "initial_params": (tuned, again)}.items():
+        shutil.copy(source.path / f"{name}.safetensors", run.path / f"{name}.safetensors")
+    for look in (lambda: icl_lab.load_run(one.path).predict(*one.batch[:3]), lambda: weights_of(one.path)):
+        with pytest.raises(StoreError, match="has the parameters of the run"):
+            look()
+    with pytest.raises(StoreError, match="has other parameters than"):
+        read_given(tuned.path)
+    assert read_given(again.path)
 
 
 def test_a_decoder_predicts_at_every_position_or_one_query(decoder_run: Path) -> None:

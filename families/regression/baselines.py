@@ -30,7 +30,7 @@ from icl_lab.baselines import mask_bayes as masks
 from icl_lab.baselines.iterations import Interval, Normal, eigenvalue_interval, normal_equations
 from icl_lab.baselines.loss_curves import MOST_SQUARINGS
 from icl_lab.baselines.position_weighted import best_step_sizes as best_by_position
-from icl_lab.baselines.position_weighted import position_weighted_gd
+from icl_lab.baselines.position_weighted import position_weighted_gd, regress
 from icl_lab.baselines.step_sizes import best_step_sizes, guarded, spectrum_of
 from icl_lab.families.regression.config import RegressionConfig, gd_steps
 from icl_lab.families.regression.task import (
@@ -240,8 +240,9 @@ def position_steps(config: RegressionConfig, context: ContextConfig) -> np.ndarr
 
 @lru_cache(maxsize=64)  # where training and evaluation have the same contexts they are fitted once
 def _position_steps(config: RegressionConfig, context: ContextConfig) -> np.ndarray:
+    """Contexts of a file are fitted to their labels, which need not be those of any w."""
     batch = standardised(position_steps_batch(config, context), units_of(config.data))
-    return best_by_position(batch).step_sizes
+    return (regress(batch, batch.y_query) if config.data.file else best_by_position(batch)).step_sizes
 
 
 # --- all ---

@@ -296,6 +296,26 @@ def test_the_step_of_gradient_descent_is_fitted_on_training_contexts(file: Path)
     assert descent.source == "line search on 48 training contexts"
 
 
+@pytest.mark.parametrize("w", [None, "their", "another"])
+def test_steps_by_position_are_fitted_to_the_labels_of_a_file_and_not_to_a_w(w: str | None, tmp_path: Path) -> None:
+    """By NumPy's least squares of training contexts' labels on y_k x_k.x_query, whatever w the file has or lacks."""
+    draw = np.random.default_rng(3)
+    x, teacher = draw.normal(size=(CONTEXTS, PAIRS, DIM)), draw.normal(size=(CONTEXTS, DIM))
+    more = {} if w is None else {"w": teacher if w == "their" else -teacher}
+    config = config_of(saved(tmp_path / "own.npz", x=x, y=np.einsum("nkd,nd->nk", x, teacher), **more))
+    train, test = own_set(config, "train"), make_test_batch(config)
+
+    def features(batch: Any) -> np.ndarray:
+        return np.asarray(batch.y, float) * np.einsum("bnd,bd->bn", batch.x, batch.x_query)
+
+    steps, *_ = np.linalg.lstsq(features(train), np.asarray(train.y_query, float), rcond=None)
+    without = saved(tmp_path / "without.npz", x=x, y=np.einsum("nkd,nd->nk", x, teacher))
+    assert config_id(config_of(without)) == config_id(config)  # so no number of a run may depend on w
+    for name in ("gd_positions", "gd_positions_trained"):
+        predict: Any = made_or_reason(name, config, find_gd(config), test)
+        np.testing.assert_allclose(np.asarray(predict(test)), features(test) @ steps, rtol=1e-3, atol=1e-4)  # float32
+
+
 # --- runs ---
 
 
