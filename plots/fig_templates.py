@@ -5,7 +5,6 @@ python -m plots.fig_templates --from results.csv --out DIR
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import chain
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from icl_lab.lab import cli
 from icl_lab.lab.command_end import typed
+from icl_lab.lab.garbage import no_garbage_collection
 from icl_lab.plots import choice, style
 from icl_lab.plots.choice import Figures, Left, Where
 from icl_lab.plots.sweep_curves import draw_noise, draw_ood
@@ -102,9 +102,9 @@ def main(argv: list[str]) -> None:
     parser.add_argument("--out", type=out_folder, required=True, help="folder of the figures")
     choice.add_flags(parser, "setting whose values have panels apart, such as train_noise_mode")
     flags = parser.parse(argv)
-    gc.disable()  # which would be a seventh of the time of a command that soon ends; what it would free are megabytes
-    for line in chain(*draw_sweep(flags.source, flags.out, None, flags.where, flags.panels)):
-        print(printable(line))
+    with no_garbage_collection():
+        for line in chain(*draw_sweep(flags.source, flags.out, None, flags.where, flags.panels)):
+            print(printable(line))
 
 
 if __name__ == "__main__":

@@ -12,11 +12,12 @@ from icl_lab.lab.configs.identity import RESULTS_VERSION
 from icl_lab.lab.configs.registry import from_dict
 from icl_lab.lab.configs.run import RunConfig, Seeds, seeds_of, to_dict, with_seeds
 from icl_lab.lab.flag_types import whole_value
+from icl_lab.lab.garbage import no_garbage_collection
 from icl_lab.lab.loaded_plugins import why_not_loaded
 from icl_lab.src.checks import ConfigError
 from icl_lab.store.atomic import json_bytes, replace_file
 from icl_lab.store.readers import StoreError, expecting, read_json
-from icl_lab.sweeps.plan import Point, RunSeries, no_garbage_collection, point_of
+from icl_lab.sweeps.plan import Point, RunSeries, point_of
 
 EARLIER_PLAN = "plan.json"  # of versions with one plan per folder
 

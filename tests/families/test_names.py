@@ -43,6 +43,7 @@ OF_ONE = {
     "benchmarks/torch_sgld.py": "the same decoder in PyTorch",
     "benchmarks/programs.py": "the evaluation that is timed, of regression",
 }
+OF_ALL = {"loss"}  # a decoder's field chooses it, and every family has one
 # words that are a field of one family and mean something else here -> what
 OTHERWISE = {
     ("plots/training.py", "train"): "whose a curve is",
@@ -65,6 +66,11 @@ OTHERWISE = {
     ("store/atomic.py", "kind"): "of a NumPy type",
     ("store/weights.py", "kind"): "of a NumPy type",
     ("runners/from_python.py", "train"): "a function",
+    ("plots/llc.py", "norm"): "of parameters",
+    ("plots/trajectories.py", "norm"): "of a vector",
+    ("src/train.py", "norm"): "of a gradient",
+    ("plots/probes.py", "activation"): "what is probed",
+    ("plots/probes.py", "read_out"): "of a layer",
 }
 
 
@@ -81,11 +87,11 @@ def fields(kind: type[Any]) -> set[str]:
 def words_of_one() -> dict[str, str]:
     """Word -> the one family that it belongs to: families' names, their models' and fields that no other has.
 
-    Less the models with the name of an attention, which are words of all.
+    Less the models with the name of an attention, and what every family has, which are words of all.
     """
     own = {name: fields(family.config) for name, family in FAMILIES.items() if not FAMILIES.owner(name)}
     counts = Counter(field for found in own.values() for field in found)
-    words = {field: name for name, found in own.items() for field in found if counts[field] == 1}
+    words = {field: name for name, found in own.items() for field in found - OF_ALL if counts[field] == 1}
     models = {model: name for name in own for model in FAMILIES[name].models if model not in ATTENTION_KINDS}
     return words | models | {name: name for name in own}
 

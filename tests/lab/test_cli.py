@@ -133,7 +133,7 @@ def test_only_a_near_word_is_suggested(word: str, nearest: str) -> None:
     ("words", "said"),
     [
         ("--eta 1", "unknown argument --eta\n"),
-        ("--lr 1", "unknown argument --lr, did you mean --config.lr?\n"),
+        ("--warmup_steps 1", "unknown argument --warmup_steps, did you mean --config.warmup_steps?\n"),
         ("--schedule cosine", "unknown argument --schedule, did you mean --config.schedule?\n"),
         ("--config.nois_mode=clean", "family regression, did you mean noise_mode?\n"),
         (

@@ -359,7 +359,7 @@ def test_without_noise_a_run_has_no_predictors_to_compare_with(workshop: Worksho
         ("--config.mlp_width=0", "mlp_width is 0; a decoder's block has an MLP"),
         ("--config.triangle=perhaps", "triangle is 'perhaps'; it must be true or false"),
         ("--config.schedule=foo", "schedule is 'foo'; it must be one of constant, cosine, linear_up_down"),
-        ("--config.attention=softmax", "unknown config key 'attention' of the family diversity"),
+        ("--config.merged=true", "unknown config key 'merged' of the family diversity"),
         ("--config.num_distractors=1", "unknown config key 'num_distractors' of the family diversity"),
         ("--ordering random", "unknown argument --ordering"),
     ],

@@ -53,6 +53,7 @@ def response(predictions: Any) -> Response:
 # (module, function) -> a call with two arrays that belong together
 TABLE: dict[tuple[Any, str], Pair] = {
     (losses, "half_squared_errors"): losses.half_squared_errors,
+    (losses, "absolute_errors"): losses.absolute_errors,
     (losses, "half_mse"): losses.half_mse,
     (losses, "binary_cross_entropies"): losses.binary_cross_entropies,
     (losses, "cross_entropies"): lambda a, b: losses.cross_entropies(a[..., None], b.astype(int)),

@@ -22,11 +22,18 @@ from icl_lab.lab.environment import processors
 from icl_lab.lab.registries import FAMILIES
 from icl_lab.src import config as known
 from icl_lab.src import data_config, registries
+from icl_lab.src import decoder_choices as choices
 from icl_lab.store import provenance
 
 CHOICES = {
     "input_distribution": registries.INPUT_DISTRIBUTIONS,
-    "tokens": known.TOKENS,
+    "tokens": ("interleaved", "interleaved_shared", "concatenated"),  # a decoder has the first two
+    "positions": choices.POSITIONS,
+    "norm": (),  # legal only with layer norms
+    "mlp_ratio": (),  # legal only where it makes whole channels
+    "activation": ("block", *choices.ACTIVATIONS[1:]),
+    "read_out": ("block", *choices.READ_OUTS[1:]),
+    "loss": tuple(choices.LOSSES),
     "prediction_channel": known.PREDICTION_CHANNELS,
     "ordering": registries.ORDERINGS,
     "difficulty": known.DIFFICULTIES,
@@ -95,7 +102,7 @@ def another(name: str, value: Any) -> Any:
     if isinstance(value, float):
         return value / 2 + 0.3
     if isinstance(value, list):
-        return ["softmax"]
+        return ["linear"] if value == ["softmax"] else ["softmax"]
     return next(choice for choice in CHOICES[name] if choice != value)
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from icl_lab.lab.configs.identity import config_id
 from icl_lab.lab.configs.run import to_dict
+from icl_lab.lab.garbage import no_garbage_collection
 from icl_lab.runners.static_shape import static_shape, training_part
 from icl_lab.src.checks import ConfigError
 from icl_lab.src.config import NOISE_MODES, ORDERINGS, PLACEMENTS
@@ -19,7 +20,7 @@ from icl_lab.store.atomic import write_json
 from icl_lab.store.readers import StoreError, read_json
 from icl_lab.studies.order_noise.runs import QUESTIONS, SEEDS, grids
 from icl_lab.sweeps.grid import Grid, canonical
-from icl_lab.sweeps.plan import PlannedRun, no_garbage_collection, packs, plan, runs_of, seconds_of, shard
+from icl_lab.sweeps.plan import PlannedRun, packs, plan, runs_of, seconds_of, shard
 from icl_lab.sweeps.plan_file import check_plan, find_plan, plan_file, read_plan, read_plans, write_plan
 from tests.sweeps.tiny_sweep import tiny_plan
 
