@@ -11,6 +11,7 @@ what is multiplied, with rotary positions the turned ones.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
@@ -58,6 +59,23 @@ ABSENT: Mapping[str, str] = {
 def no_hook(name: str, layer: int | None, value: Array) -> Array:
     """The hook of a plain prediction: leaves everything as it is."""
     return value
+
+
+@dataclass(frozen=True)
+class Only:
+    """A hook that sees activations of these names alone: a pass does no work for others, as for each head's result."""
+
+    names: tuple[str, ...]
+    see: Hook
+
+    def __call__(self, name: str, layer: int | None, value: Array) -> Array:
+        """What the hook makes of an activation of its names; others as they are."""
+        return self.see(name, layer, value) if name in self.names else value
+
+
+def is_seen(hook: Hook, name: str) -> bool:
+    """Whether a hook looks at activations of this name."""
+    return hook is not no_hook and (not isinstance(hook, Only) or name in hook.names)
 
 
 def address(name: str, layer: int | None) -> str:

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from icl_lab.src.activations import Hook, no_hook
+from icl_lab.src.activations import Hook, is_seen, no_hook
 from icl_lab.src.attention_products import pair_scores, weighted_sums
 from icl_lab.src.registries import ATTENTION_KINDS
 from icl_lab.src.registry import Functions
@@ -72,7 +72,7 @@ class Attention(hk.Module):
         weights = hook("attn.pattern", layer, weights)
         pooled = [weighted_sums(weights[:, head], context) for head in range(self.num_heads)]
         updates = [jnp.einsum("brw,wu->bru", *pair) for pair in zip(pooled, value_matrices, strict=True)]
-        if hook is not no_hook:
+        if is_seen(hook, "attn.result"):
             results = hook("attn.result", layer, jnp.stack(updates, axis=1))
             updates = [results[:, head] for head in range(self.num_heads)]
         update: Array = reduce(jnp.add, updates)

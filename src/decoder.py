@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from icl_lab.src.activations import Hook, no_hook
+from icl_lab.src.activations import Hook, is_seen, no_hook
 from icl_lab.src.causal import causal_weights
 from icl_lab.src.config import DecoderConfig
 from icl_lab.src.decoder_choices import choices_of
@@ -191,7 +191,7 @@ class CausalAttention(Part):
         weights = hook("attn.pattern", layer, causal_weights(self.model.kind(layer), scores, rows, width // heads))
         pooled = hook("attn.z", layer, jnp.einsum("bhrt,bthc->brhc", weights, value))
         output = Linear(width, self.model, biased, True, "output") if self.model.attention_output else None
-        if hook is not no_hook:
+        if is_seen(hook, "attn.result"):
             results = each_head_alone(pooled) if output is None else output.of_heads(pooled)
             update: Array = jnp.sum(hook("attn.result", layer, results), axis=1)
             return update if output is None else output.with_bias(update, width)

@@ -10,7 +10,7 @@ import haiku as hk
 import jax.numpy as jnp
 from jax import Array
 
-from icl_lab.src.activations import Hook, no_hook
+from icl_lab.src.activations import Hook, Only, no_hook
 from icl_lab.src.losses import LOSSES, OF_A_NUMBER
 
 Params = Mapping[str, Mapping[str, Any]]  # module -> name -> array, JAX's or NumPy's
@@ -115,7 +115,7 @@ def as_model(
                 seen[name].append(value)
             return value
 
-        watch(params, batch, collect)
+        watch(params, batch, Only(("attn.pattern", "resid_post", "prediction"), collect))
         return Trace(jnp.stack(seen["prediction"]), tuple(seen["attn.pattern"]), tuple(seen["resid_post"]))
 
     return Model(init, predict, losses, trace, watch, forward, decayed, mean_loss, losses_of_zero(loss))

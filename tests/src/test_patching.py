@@ -179,6 +179,19 @@ def test_a_decoders_heads_add_up(x64):
     np.testing.assert_allclose(z, np.einsum("bhrt,bthc->brhc", pattern, value), atol=1e-12)
 
 
+def test_a_look_at_other_activations_splits_no_heads():
+    """The program of a trace, which says what it sees, has no array of heads' results; one of everything has."""
+    model = decoder.make_model(replace(DECODER, d_model=10), DIM, PAIRS)
+    params, batch = params_of(model), sequences(0)
+    results = f"f32[{SIZE},{HEADS},{2 * PAIRS},10]"
+
+    def equations(function):
+        return str(jax.make_jaxpr(function)(params, batch))
+
+    assert results in equations(lambda *of: capture(model, *of))
+    assert results not in equations(model.trace)
+
+
 def test_without_a_matrix_a_heads_result_is_its_own_channels():
     model, sample = MODELS["regression decoder"]
     seen = everything(model, params_of(model), sample(0))
