@@ -13,11 +13,11 @@ from sklearn.model_selection import KFold
 
 from icl_lab.analysis import probe_scores
 from icl_lab.analysis.loaded_run import LoadedRun
-from icl_lab.analysis.probe_question import Question
-from icl_lab.analysis.probe_scores import FOLDS, PENALTIES, SEED, fitted_on, out_of_fold, score
-from icl_lab.analysis.probe_targets import NO_PAIRS, NO_QUERY, Contexts, Row, Target, rows_of
-from icl_lab.analysis.probed import features_at, layers_below
-from icl_lab.analysis.probes import probe
+from icl_lab.analysis.probes.features import features_at, layers_below
+from icl_lab.analysis.probes.question import Question
+from icl_lab.analysis.probes.scores import FOLDS, PENALTIES, SEED, fitted_on, out_of_fold, score
+from icl_lab.analysis.probes.table import probe
+from icl_lab.analysis.probes.targets import NO_PAIRS, NO_QUERY, Contexts, Row, Target, rows_of
 from icl_lab.baselines.construction import gd_params
 from icl_lab.baselines.gradient_descent import gd_weights
 from icl_lab.families.regression.config import RegressionConfig

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from icl_lab.analysis.probe_scores import FOLDS, fitted_on
-from icl_lab.analysis.probe_targets import TARGETS, Row
-from icl_lab.analysis.probed import has_pairs
+from icl_lab.analysis.probes.features import has_pairs
+from icl_lab.analysis.probes.scores import FOLDS, fitted_on
+from icl_lab.analysis.probes.targets import TARGETS, Row
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.lab import cli
 from icl_lab.lab.flag_types import POSITIVE, TASKS, Either, Whole

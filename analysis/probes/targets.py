@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from icl_lab.analysis.probe_scores import CONSTANT, varying
+from icl_lab.analysis.probes.scores import CONSTANT, varying
 from icl_lab.src.batch import Batch
 
 WEIGHTS = ("w", "gradient", "least_squares", "gd")
