@@ -107,6 +107,12 @@ def as_model(
     def mean_loss(params: Params, batch: Batch) -> Array:
         return jnp.mean(LOSSES[loss](supervised(params, batch), batch.y_query))
 
+    return Model(init, predict, losses, tracing(watch), watch, forward, decayed, mean_loss, losses_of_zero(loss))
+
+
+def tracing(watch: Callable[[Params, Batch, Hook], Array]) -> Callable[[Params, Batch], Trace]:
+    """The trace of a pass that shows its activations."""
+
     def trace(params: Params, batch: Batch) -> Trace:
         seen: dict[str, list[Array]] = defaultdict(list)
 
@@ -118,7 +124,7 @@ def as_model(
         watch(params, batch, Only(("attn.pattern", "resid_post", "prediction"), collect))
         return Trace(jnp.stack(seen["prediction"]), tuple(seen["attn.pattern"]), tuple(seen["resid_post"]))
 
-    return Model(init, predict, losses, trace, watch, forward, decayed, mean_loss, losses_of_zero(loss))
+    return trace
 
 
 def losses_of_zero(loss: str) -> Callable[[Batch], Array] | None:

@@ -60,16 +60,6 @@ def _at_each(model: Model, params: Any, batch: Any, values: Mapping[str, Array],
     return found
 
 
-@partial(jax.jit, static_argnums=(0, 5))
-def _estimated_patches(model: Model, params: Any, base: Any, source: Any, slopes: Any, names: Names) -> Any:
-    return _first_order(model, params, base, capture(model, params, source, names), slopes)
-
-
-@partial(jax.jit, static_argnums=(0, 4, 5))
-def _estimated_ablations(model: Model, params: Any, batch: Any, slopes: Any, names: Names, how: str) -> Any:
-    return _first_order(model, params, batch, ablated(model, params, batch, names, how), slopes)
-
-
 def _first_order(model: Model, params: Any, base: Any, values: Mapping[str, Array], slopes: Any) -> dict[str, Array]:
     """Of moves that are added to activations, whose derivatives at 0 go through all that follows."""
 

@@ -11,8 +11,8 @@ import pytest
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import KFold
 
-from icl_lab.analysis import probe_scores
 from icl_lab.analysis.loaded_run import LoadedRun
+from icl_lab.analysis.probes import scores as probe_scores
 from icl_lab.analysis.probes.features import features_at, layers_below
 from icl_lab.analysis.probes.question import Question
 from icl_lab.analysis.probes.scores import FOLDS, PENALTIES, SEED, fitted_on, out_of_fold, score
