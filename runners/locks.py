@@ -50,10 +50,10 @@ def locked_runs(
             rundir.find_required(config, directory)
     with ExitStack() as locks:
         for directory, _ in runs:
-            is_new = not directory.exists()
+            made = [place for place in (directory, *directory.parents) if not place.exists()]
             locks.enter_context(locked(directory, below=below))
-            if is_new:
-                locks.enter_context(_leaving_nothing(directory))
+            if made:
+                locks.enter_context(_leaving_nothing(directory, made))
         for directory, config in runs:
             rundir.check_usable(directory, config, overwrite)
             if not overwrite:
@@ -71,15 +71,16 @@ def locked_runs(
 
 
 @contextmanager
-def _leaving_nothing(directory: Path) -> Iterator[None]:
-    """Removes a locked directory, which was made for its lock, if the run is refused before it begins."""
+def _leaving_nothing(directory: Path, made: Sequence[Path]) -> Iterator[None]:
+    """Removes a locked directory, and the folders made for its lock, innermost first, if the run is refused."""
     try:
         yield
     except UserError:
         if not rundir.has_begun(directory):
             with suppress(OSError):
                 (directory / layout.LOCK).unlink()
-                directory.rmdir()
+                for folder in made:
+                    folder.rmdir()
         raise
 
 

@@ -119,7 +119,7 @@ def test_a_misspelt_column_is_a_sentence_before_anything_is_written(log_norms: b
     """What it names are the columns of a run's records."""
     wrong = replace(SHORT, stop_when="eval_los < 1", log_norms=log_norms)
     with pytest.raises(ConfigError, match="reads 'eval_los'; the records of this run have train_loss, ") as said:
-        run_one(wrong, tmp_path / "wrong")
+        run_one(wrong, tmp_path / "runs" / "wrong")
     assert not [*tmp_path.iterdir()]
     run_one(replace(wrong, stop_when="", training=replace(SHORT.training, steps=1)), tmp_path / "right")
     columns = [name for name in read_metrics(tmp_path / "right")[0] if name.startswith(("train_", "eval_"))]
