@@ -19,7 +19,7 @@ from typing import NamedTuple
 from icl_lab.families.diversity.config import DiversityConfig
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.src.checks import require
-from icl_lab.src.decoder_choices import choices_of
+from icl_lab.src.decoder_config import choices_of
 
 
 class Dot(NamedTuple):

@@ -23,8 +23,9 @@ from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.task import model_of
 from icl_lab.src.batch import Batch
 from icl_lab.src.checks import require
-from icl_lab.src.config import DecoderConfig, ModelConfig
+from icl_lab.src.config import ModelConfig
 from icl_lab.src.data import tokenise
+from icl_lab.src.decoder_config import DecoderConfig
 from icl_lab.src.losses import half_mse
 from icl_lab.src.optimizer import make_optimizer
 from icl_lab.src.prng import key as make_key

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from icl_lab.lab.environment import num_threads
-from icl_lab.src.config import DecoderConfig
+from icl_lab.src.decoder_config import DecoderConfig
 
 MISSING = "PyTorch is not installed, so its loops are not measured: pip install torch"
 

@@ -11,7 +11,7 @@ from jax import Array
 from icl_lab.families.own_data import take
 from icl_lab.families.own_sets import sets_of
 from icl_lab.src.batch import Batch
-from icl_lab.src.decoder_choices import LOSSES
+from icl_lab.src.decoder_config import LOSSES
 from icl_lab.src.prng import Purpose
 from icl_lab.src.stored_contexts import as_sequence, sample_stored
 from icl_lab.src.train import Shared

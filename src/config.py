@@ -1,6 +1,7 @@
-"""Frozen configs of models, training and contexts, which core functions take; of data, `src.data_config` has them.
+"""Frozen configs of models, training and contexts, which core functions take.
 
-Every value is checked here. A run's config (`lab.configs.run`) is composed of them. No JAX is imported.
+Those of data are in `src.data_config`, a decoder's in `src.decoder_config`. Every value is checked here. A run's
+config (`lab.configs.run`) is composed of them. No JAX is imported.
 
 Sizes, used as shape letters everywhere:
     B tasks in a batch, N context pairs, D input dimension, R token rows, W token width, H heads, L layers.
@@ -14,18 +15,6 @@ from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from icl_lab.src.checks import TOO_MANY, finite, require, with_pattern
-from icl_lab.src.decoder_choices import (
-    ACTIVATIONS,
-    BLOCKS,
-    BLOCKS_OWN,
-    LOSSES,
-    NORMS,
-    POSITIONS,
-    READ_OUTS,
-    check_choices,
-    left_to_block,
-    mlp_width_of,
-)
 from icl_lab.src.fields import check_fields, field
 from icl_lab.src.registries import ADDITIVE, ATTENTION_KINDS, NOISE_MODES, ORDERINGS, SCHEDULES
 
@@ -42,7 +31,6 @@ TOKENS = {
     "interleaved": TokenLayout(2, True),
     "interleaved_shared": TokenLayout(2, False),
 }
-SEQUENCES = tuple(name for name, layout in TOKENS.items() if layout.rows_of_a_pair == 2)
 PREDICTION_CHANNELS = ("label", "last")
 DIFFICULTIES = ("residual", "gd_error")
 PLACEMENTS = ("mixed", "clean_first", "noisy_first")
@@ -198,73 +186,6 @@ class SineModel(StackConfig):
             field.name for field in dataclasses.fields(StackConfig) if field.name not in ("mlp_width", "mlp_bias")
         ]
         return layers if self.step_size > 0 else ["shared_mlp", "clip_before_mlp"]
-
-
-@dataclass(frozen=True)
-class DecoderConfig:
-    """A causal decoder of `d_model` channels, made of blocks.
-
-    A block is gpt2's, or that of the smaller regression transformer, which may lack attention's output projection
-    (`attention_output`) and may add a block's input to its output a second time (`doubled_residual`). The other fields
-    are choices that both leave open: `attention` names the kind of each layer, as in a stack; layer norms stand before
-    attention and MLP (`norm` pre, and one before the read-out) or after each sum (post); `mlp_ratio`, where it is above
-    0, sets `mlp_width` to so many times `d_model`.
-    """
-
-    num_layers: int = field(1, "layers", least=1)
-    num_heads: int = field(1, "heads of each layer", least=1)
-    d_model: int = field(32, "channels of a row")
-    mlp_width: int = field(128, "hidden channels of an MLP; 0: none")
-    layer_norm: bool = field(False, "layer normalisation before each layer")
-    block: str = field("gpt2", "kind of a decoder's block", names=BLOCKS)
-    attention_output: bool = field(True, "a matrix after the heads")
-    doubled_residual: bool = field(False, "a block's input is added to its output once more")
-    attention: tuple[str, ...] = field(("softmax",), "kind of each layer, the last one repeated", names=ATTENTION_KINDS)
-    tokens: str = field(
-        "interleaved", "what a token holds; interleaved_shared: the label in the first channel of x", names=SEQUENCES
-    )
-    positions: str = field("learned", "how rows know where they stand", names=POSITIONS)
-    norm: str = field("pre", "layer norms before attention and MLP, or after each sum", names=NORMS)
-    mlp_ratio: float = field(
-        0.0, "hidden channels of an MLP over d_model, which set mlp_width; 0: they do not", low=0, high=1024
-    )
-    activation: str = field(BLOCKS_OWN, "activation function of an MLP", names=(BLOCKS_OWN, *ACTIVATIONS))
-    read_out: str = field(
-        BLOCKS_OWN,
-        "one channel, or a token's with biases, of which the label's is read",
-        names=(BLOCKS_OWN, *READ_OUTS),
-    )
-    loss: str = field("half_squared_error", "of a prediction: what training minimises the mean of", names=LOSSES)
-
-    def __post_init__(self) -> None:
-        check_attention(self)
-        check_fields(self)
-        check_layers(self)
-        heads, size = self.num_heads, self.d_model
-        require(
-            size > 0 and size % heads == 0,
-            f"d_model is {size}; it does not divide among {heads} heads",
-        )
-        object.__setattr__(self, "mlp_width", mlp_width_of(self))
-        require(
-            self.mlp_width > 0,
-            f"mlp_width is {self.mlp_width}; a decoder's block has an MLP",
-        )
-        check_choices(self)
-
-    def kind(self, layer: int) -> str:
-        """The kind of attention in a layer."""
-        return kind_of(self, layer)
-
-    def token_width(self, dim: int) -> int:
-        """Channels of a token of inputs of a dimension."""
-        return dim + TOKENS[self.tokens].own_label_channel
-
-    @property
-    def canonical(self) -> DecoderConfig:
-        """The config of the same decoder that leaves to its block, and to `mlp_width`, what they say anyway."""
-        same: dict[str, Any] = left_to_block(self)
-        return dataclasses.replace(self, mlp_ratio=0.0, **same)
 
 
 Stack = TypeVar("Stack", bound=StackConfig, covariant=True)

@@ -23,8 +23,7 @@ from jax import Array
 
 from icl_lab.src.activations import Hook, is_seen, no_hook
 from icl_lab.src.causal import causal_weights
-from icl_lab.src.config import DecoderConfig
-from icl_lab.src.decoder_choices import choices_of
+from icl_lab.src.decoder_config import DecoderConfig, choices_of
 from icl_lab.src.model import Model, Params, as_model
 from icl_lab.src.positions import rotated, sinusoids
 from icl_lab.src.sequences import tokenise
@@ -34,7 +33,7 @@ Initialiser = Callable[[Any, Any], Array]
 
 
 class Kind(NamedTuple):
-    """What distinguishes the blocks beside `decoder_choices.BLOCKS`; initialisers take fan-in and number of layers."""
+    """What distinguishes the blocks beside `decoder_config.BLOCKS`; initialisers take fan-in and number of layers."""
 
     attention_bias: bool
     weights: Callable[[int, int], Initialiser]

@@ -17,8 +17,9 @@ from icl_lab.lab.configs.earlier_names import first_value
 from icl_lab.lab.configs.family import Family, Flag, Preset, flag_of, layers_seconds
 from icl_lab.lab.flag_types import INFINITY, Either, Whole
 from icl_lab.src.batch import context_shapes
-from icl_lab.src.config import DecoderConfig, check_arrays
+from icl_lab.src.config import check_arrays
 from icl_lab.src.data_config import PoolData
+from icl_lab.src.decoder_config import DecoderConfig
 
 NOISY_DIM, PAIRS_A_DIM = 32, 2  # of a sequence: its noise variance is D over the first, its length D times the second
 

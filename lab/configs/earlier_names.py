@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.src.checks import UsageError, require
-from icl_lab.src.config import DecoderConfig, EmbeddedModel, SineModel, TrainConfig
+from icl_lab.src.config import EmbeddedModel, SineModel, TrainConfig
 from icl_lab.src.data_config import LinearData, PoolData
+from icl_lab.src.decoder_config import DecoderConfig
 
 if TYPE_CHECKING:
     from icl_lab.lab.configs.outputs import Columns

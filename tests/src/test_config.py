@@ -17,11 +17,10 @@ from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.sine.config import SineConfig
 from icl_lab.lab.configs.registry import from_dict
 from icl_lab.lab.configs.run import RunConfig, made_of, to_dict
-from icl_lab.src import checks, config, decoder_choices, fields, registries, registry
+from icl_lab.src import checks, config, decoder_config, fields, registries, registry
 from icl_lab.src.checks import ConfigError
 from icl_lab.src.config import (
     ContextConfig,
-    DecoderConfig,
     EmbeddedModel,
     LayersTrainConfig,
     ModelConfig,
@@ -30,6 +29,7 @@ from icl_lab.src.config import (
     TrainConfig,
 )
 from icl_lab.src.data_config import DataConfig, LinearData, PoolData, QueriesData, SineData
+from icl_lab.src.decoder_config import DecoderConfig
 
 RUNS = (RegressionConfig, LayerwiseConfig, SineConfig, DiversityConfig)
 PARTS = (
@@ -354,13 +354,13 @@ def test_configs_need_the_standard_library_alone():
     """So that flags are checked before JAX is imported."""
     nodes = [
         node
-        for part in (config, checks, decoder_choices, fields, registries, registry)
+        for part in (config, checks, decoder_config, fields, registries, registry)
         for node in ast.walk(ast.parse(Path(part.__file__).read_text()))
     ]
     names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
     names += [node.module for node in nodes if isinstance(node, ast.ImportFrom)]
     assert "dataclasses" in names
-    own = {f"icl_lab.src.{name}" for name in ("checks", "decoder_choices", "fields", "registries", "registry")}
+    own = {f"icl_lab.src.{name}" for name in ("checks", "config", "fields", "registries", "registry")}
     assert {name.split(".")[0] for name in names if name not in own} <= sys.stdlib_module_names
 
 

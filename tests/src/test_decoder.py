@@ -13,9 +13,10 @@ from icl_lab.families.diversity.config import DiversityConfig
 from icl_lab.families.diversity.task import make_model
 from icl_lab.lab.configs.presets import preset, resolve
 from icl_lab.src.batch import Batch
-from icl_lab.src.config import DecoderConfig, TrainConfig
+from icl_lab.src.config import TrainConfig
 from icl_lab.src.data_config import PoolData
 from icl_lab.src.decoder import block_kernels
+from icl_lab.src.decoder_config import DecoderConfig
 from icl_lab.src.prng import key
 from icl_lab.src.sequences import tokenise
 from icl_lab.src.train import Hyperparameters, make_trainer

@@ -10,7 +10,8 @@ import pytest
 
 from icl_lab.src import decoder, layerwise, sine, transformer
 from icl_lab.src.activations import no_hook
-from icl_lab.src.config import Architecture, DecoderConfig, EmbeddedModel, ModelConfig, SineModel
+from icl_lab.src.config import Architecture, EmbeddedModel, ModelConfig, SineModel
+from icl_lab.src.decoder_config import DecoderConfig
 from icl_lab.src.losses import LOSSES, OF_A_NUMBER
 from icl_lab.src.model import Model, as_model, losses_of_zero
 from icl_lab.src.prng import key

@@ -12,7 +12,8 @@ from icl_lab.src import decoder, layerwise, patching, transformer
 from icl_lab.src.activations import OF_BLOCK, OF_MODEL, address, axes_of, no_hook
 from icl_lab.src.batch import Batch
 from icl_lab.src.checks import ConfigError
-from icl_lab.src.config import Architecture, DecoderConfig, EmbeddedModel, ModelConfig
+from icl_lab.src.config import Architecture, EmbeddedModel, ModelConfig
+from icl_lab.src.decoder_config import DecoderConfig
 from icl_lab.src.patching import Site, ablated, capture, patch, shapes_of
 from icl_lab.src.prng import key
 from icl_lab.src.units import Units, in_units

@@ -15,9 +15,10 @@ from icl_lab.families.regression.task import make_model
 from icl_lab.lab.configs.presets import preset, resolve
 from icl_lab.src import attn, decoder, prng, transformer
 from icl_lab.src.batch import Batch
-from icl_lab.src.config import TOKENS, DecoderConfig, ModelConfig, TrainConfig
+from icl_lab.src.config import TOKENS, ModelConfig, TrainConfig
 from icl_lab.src.data import sample_batch, tokenise
 from icl_lab.src.data_config import DataConfig
+from icl_lab.src.decoder_config import DecoderConfig
 from tests import reference
 
 DATA = DataConfig(dim=3, num_pairs=4)

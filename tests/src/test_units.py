@@ -7,8 +7,9 @@ import pytest
 
 from icl_lab.src import decoder, transformer
 from icl_lab.src.batch import Batch
-from icl_lab.src.config import Architecture, DecoderConfig, ModelConfig
+from icl_lab.src.config import Architecture, ModelConfig
 from icl_lab.src.data_config import DataConfig
+from icl_lab.src.decoder_config import DecoderConfig
 from icl_lab.src.model import Model
 from icl_lab.src.prng import key
 from icl_lab.src.stored_contexts import as_sequence

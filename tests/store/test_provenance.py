@@ -22,7 +22,7 @@ from icl_lab.lab.environment import processors
 from icl_lab.lab.registries import FAMILIES
 from icl_lab.src import config as known
 from icl_lab.src import data_config, registries
-from icl_lab.src import decoder_choices as choices
+from icl_lab.src import decoder_config as choices
 from icl_lab.store import provenance
 
 CHOICES = {
@@ -43,7 +43,7 @@ CHOICES = {
     "preset": ("default", "paper"),
     "embedded": known.EMBEDDED,
     "task_distribution": registries.TASK_DISTRIBUTIONS,
-    "block": known.BLOCKS,
+    "block": tuple(choices.BLOCKS),
     "spectrum": ("isotropic", "power_law"),
     "eigenvalues": (),  # legal only with the spectrum `given`
     "axes": data_config.AXES,

@@ -21,11 +21,10 @@ from icl_lab.src import causal, losses, registries
 from icl_lab.src.attn import linear_weights
 from icl_lab.src.batch import Batch
 from icl_lab.src.checks import ConfigError
-from icl_lab.src.config import DecoderConfig
 from icl_lab.src.data_config import PoolData
 from icl_lab.src.decoder import ACTIVATIONS
-from icl_lab.src.decoder_choices import ACTIVATIONS as NAMES
-from icl_lab.src.decoder_choices import LOSSES
+from icl_lab.src.decoder_config import ACTIVATIONS as NAMES
+from icl_lab.src.decoder_config import LOSSES, DecoderConfig
 from icl_lab.src.patching import capture
 from icl_lab.src.positions import rotated
 from icl_lab.src.prng import key
