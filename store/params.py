@@ -13,8 +13,8 @@ from icl_lab.lab.configs.registry import family_of
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.store import layout
 from icl_lab.store.atomic import write_bytes, write_safetensors
-from icl_lab.store.readers import StoreError, check_arrays, read_npz, read_safetensors
-from icl_lab.store.rundir import read_config, read_meta
+from icl_lab.store.readers import check_arrays, read_npz, read_safetensors
+from icl_lab.store.rundir import read_config
 
 Params = dict[str, dict[str, np.ndarray]]
 
@@ -27,17 +27,13 @@ def write_params(run: Path, params: Mapping[str, Mapping[str, Any]], metadata: M
 
 
 def read_params(run: Path) -> Params:
-    """A run's parameters, from safetensors; `StoreError` if the file says that they are another run's."""
+    """A run's parameters, from safetensors."""
     return read_params_and_facts(run)[0]
 
 
 def read_params_and_facts(run: Path) -> tuple[Params, Mapping[str, Any]]:
     """The same, with what the file says of them: `step` and `config_id`."""
-    path = run / layout.PARAMS
-    flat, facts = read_safetensors(path)
-    said, own = facts.get("config_id"), read_meta(run).get("config_id")
-    if None not in (said, own) and said != own:
-        raise StoreError(f"{path} has the parameters of the run {said}, and this is {own}")
+    flat, facts = read_safetensors(run / layout.PARAMS)
     return nested(flat), facts
 
 
