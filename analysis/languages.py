@@ -15,6 +15,7 @@ import numpy as np
 from jax import Array
 from jax.tree_util import Partial
 
+from icl_lab.analysis.algorithm_distance import OF_LANGUAGES as MODEL
 from icl_lab.analysis.algorithm_distance import Response, against, response
 from icl_lab.analysis.loaded_run import LoadedRun
 from icl_lab.analysis.weights import construction, products, rescale
@@ -32,7 +33,6 @@ from icl_lab.store.atomic import write_csv, write_npz
 
 SHUFFLE_SEED = 0
 CONTEXTS = 32  # others in which each query is asked, for its context-free part
-MODEL = "model"
 RATIOS = ("gd", "ridge", "optimum", "optimum_biased", "no_context")  # baselines that the loss is divided by
 
 

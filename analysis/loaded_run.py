@@ -100,7 +100,13 @@ class ComparedRun(LoadedRun):
 
 def load_compared(directory: str | Path, eta: float | None = None) -> ComparedRun:
     """`load_run` of a run of linear regression, and its gradient descent as `find_gd` finds it."""
-    loaded = load_run(directory).of_family(RegressionConfig.family)
+    return with_descent(load_run(directory).of_family(RegressionConfig.family), eta)
+
+
+def with_descent(loaded: LoadedRun, eta: float | None = None) -> ComparedRun:
+    """A run of linear regression with its gradient descent, if it has not got it already."""
+    if isinstance(loaded, ComparedRun):
+        return loaded
     gd = find_gd(loaded.config, eta)
     return ComparedRun(loaded.run, loaded.config, loaded.model, loaded.params, loaded.batch, gd)
 

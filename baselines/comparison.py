@@ -24,6 +24,17 @@ def sensitivity(predict: Predictor, batch: Batch) -> Array:
     return gradients
 
 
+def last_sensitivity(predict: Predictor, batch: Batch) -> Array:
+    """d prediction / d x [B, D] of the last pair of every sequence, of a predictor of all positions [B, K]."""
+
+    def total(last: Array) -> Array:
+        x = jnp.concatenate([batch.x[:, :-1], last[:, None]], axis=1)
+        return jnp.sum(jnp.asarray(predict(batch._replace(x=x, x_query=x)))[:, -1])
+
+    gradients: Array = jax.grad(total)(jnp.asarray(batch.x)[:, -1])
+    return gradients
+
+
 def cosine(a: Array, b: Array) -> Array:
     """Cosines [B] of the rows of a and b [B, D]; 0 where a row is 0."""
     same_shape(a=a, b=b)

@@ -10,16 +10,20 @@ from icl_lab.src.registry import Registry
 
 
 class Plugin(NamedTuple):
-    """A file or a folder that registers names: its name, where it is, and a hash of its sources and data files."""
+    """A file or a folder that registers names: its name, where it is, and hashes of its sources and data files.
+
+    trained: the hash without the values of a conjecture, on which no training depends.
+    """
 
     name: str
     path: Path
     digest: str
+    trained: str
 
     @property
     def record(self) -> str:
         """The plugin as a run's config has it: name:hash."""
-        return f"{self.name}:{self.digest}"
+        return f"{self.name}:{self.trained}"
 
 
 LOADED: dict[str, Plugin] = {}  # by name; `lab.plugin_files.load` and imports of plugins fill it
@@ -36,11 +40,11 @@ def why_changed(config: Mapping[str, Any]) -> str | None:
     The config is parsed JSON; the message is a sentence without its subject, the run.
     """
     for name, digest in _recorded(config):
-        if name in LOADED and LOADED[name].digest != digest:
+        if name in LOADED and LOADED[name].trained != digest:
             plugin = LOADED[name]
             return (
                 f"was trained with the plugin {name} as it was then (hash {digest}), and {plugin.path} has changed, "
-                f"its sources or its data (hash {plugin.digest}); give the plugin as it was"
+                f"its sources or its data (hash {plugin.trained}); give the plugin as it was"
             )
     return None
 

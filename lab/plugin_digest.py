@@ -1,13 +1,15 @@
-"""The hash of a plugin: of its sources, and of the data files that it declares.
+"""The hashes of a plugin: of its sources, and of the data files that it declares.
 
-It enters the ids of the runs that use the plugin. Files are read and not run, and what is no regular file is refused.
+The hash of what runs are trained with enters the ids of the runs that use the plugin; it does not have the values that
+are written into a conjecture, so that a range can be edited and nothing is trained again. Files are read and not run,
+and what is no regular file is refused.
 """
 
 from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -24,15 +26,65 @@ def digest_of(path: Path) -> str:
 
     With data files, of that hash and of theirs. `ConfigError` for a file that cannot be read.
     """
+    return _digest(path, bytes)
+
+
+def trained_digest_of(path: Path) -> str:
+    """The same hash without the values that are written into `plugins.conjecture(...)`.
+
+    Of a plugin that states none it is the hash of `digest_of`. The settings of a conjecture are in its runs' configs.
+    """
+    return _digest(path, without_conjecture)
+
+
+def _digest(path: Path, hashed: Callable[[bytes], bytes]) -> str:
     alone = not path.is_dir()
     sources, data = hashlib.sha256(), []
     for file in [path] if alone else sorted(path.rglob("*.py")):
         name = file.relative_to(path.parent if alone else path).as_posix()
-        content = _source(file, name)
+        source = _source(file, name)
+        content = hashed(source)
         sources.update(content if alone else f"{name}\0{len(content)}\0".encode() + content)
-        data += [_file_hash(file.parent / each, each) for each in data_files(content)]
+        data += [_file_hash(file.parent / each, each) for each in data_files(source)]
     whole = hashlib.sha256(" ".join([sources.hexdigest(), *data]).encode()) if data else sources
     return whole.hexdigest()[:DIGITS]
+
+
+def without_conjecture(source: bytes) -> bytes:
+    """A source in which each `plugins.conjecture(...)` at the top level has lost its literal arguments.
+
+    Arguments that are computed stay: they may depend on anything. A source without such a call stays as it is.
+    """
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return source
+    lines = source.splitlines(keepends=True)
+    for node in reversed([each for each in tree.body if _states_conjecture(each)]):
+        assert isinstance(node, ast.Expr)
+        assert isinstance(node.value, ast.Call)
+        call, end = node.value, (node.end_lineno or node.lineno) - 1
+        call.args = [each for each in call.args if not _is_literal(each)]
+        call.keywords = [each for each in call.keywords if not (each.arg and _is_literal(each.value))]
+        before, behind = lines[node.lineno - 1][: node.col_offset], lines[end][node.end_col_offset :]
+        lines[node.lineno - 1 : end + 1] = [before + ast.unparse(call).encode() + behind]
+    return b"".join(lines)
+
+
+def _states_conjecture(node: ast.stmt) -> bool:
+    """Whether a statement is `plugins.conjecture(...)`, or `conjecture(...)`."""
+    call = node.value if isinstance(node, ast.Expr) else None
+    called = call.func if isinstance(call, ast.Call) else None
+    name = called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
+    return name == "conjecture"
+
+
+def _is_literal(node: ast.expr) -> bool:
+    """Whether an argument is written out: numbers, texts, and lists, tuples and dictionaries of them."""
+    with suppress(ValueError):
+        ast.literal_eval(node)
+        return True
+    return False
 
 
 def _source(file: Path, name: str) -> bytes:

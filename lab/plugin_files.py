@@ -15,7 +15,7 @@ from pathlib import Path
 from types import CodeType, FrameType, ModuleType
 
 from icl_lab.lab.loaded_plugins import LOADED, Plugin
-from icl_lab.lab.plugin_digest import digest_of
+from icl_lab.lab.plugin_digest import digest_of, trained_digest_of
 from icl_lab.lab.registries import ALL
 from icl_lab.src import namespace
 from icl_lab.src.checks import ConfigError, require
@@ -44,7 +44,8 @@ def calling_plugin(registrar: str) -> Plugin:
 
 
 def _plugin_at(path: Path) -> Plugin:
-    return Plugin(path.stem if path.is_file() else path.name, path, digest_of(path))
+    name = path.stem if path.is_file() else path.name
+    return Plugin(name, path, digest_of(path), trained_digest_of(path))
 
 
 def _record(plugin: Plugin) -> None:

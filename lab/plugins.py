@@ -156,7 +156,7 @@ def schedule(name: str) -> Callable[[F], F]:
 def conjecture(
     says: str,
     *,
-    algorithm: str,
+    algorithm: str = "",
     model: str = "lsa1",
     settings: Mapping[str, Any] | None = None,
     seeds: int = 8,
@@ -169,10 +169,11 @@ def conjecture(
 ) -> None:
     """States the conjecture of this file, which `python -m studies.run FILE` tests: docs/conjecture.md.
 
-    A `model` of the family regression, trained with `settings` on `seeds` seeds, is said to do what `algorithm` does:
-    a baseline, or a built-in one. `loss_ratio`, `cosine`: the accepted (low, high) of its loss over the algorithm's
-    and of the cosine of their sensitivities. `measure(run)` -> a number of a run directory, with its `accepted` range;
-    `scale` is that of its interval (`src.intervals.SCALES`). `control`: settings that differ in the control, which is
+    A `model` of any family, trained with `settings` on `seeds` seeds, is said to do what `algorithm` does: a baseline
+    of yours, or one that its family is compared with. Without an algorithm the `measure` alone is stated. `loss_ratio`,
+    `cosine`: the accepted (low, high) of its loss over the algorithm's and of the cosine of their sensitivities.
+    `measure(run)` -> a number of a run directory, with its `accepted` range; `scale` is that of its interval
+    (`src.intervals.SCALES`). `control`: settings that differ in the control, which is
     trained; by default the control is the same networks untrained.
     """
     from icl_lab.src import intervals  # imports NumPy
@@ -183,6 +184,8 @@ def conjecture(
     for name, given in ranges.items():
         _check_range(name, given)
     require(any(ranges.values()), "a conjecture needs an accepted range: loss_ratio, cosine, or that of a measure")
+    ranges_of_algorithm = [name for name in ("loss_ratio", "cosine") if ranges[name]]
+    require(bool(algorithm) or not ranges_of_algorithm, f"{' and '.join(ranges_of_algorithm)} need an algorithm")
     require((measure is None) == (accepted is None), "measure and accepted go together: a function and its range")
     _check_function("measure", measure, "run")
     known = ", ".join(intervals.SCALES)

@@ -14,7 +14,8 @@ Function = Callable[..., Any]
 class Conjecture(NamedTuple):
     """A conjecture about a trained model; `studies.conjecture` trains the model, measures it and gives a verdict.
 
-    says: the sentence. model and settings are trained with `seeds` seeds, compared with `algorithm` and all others.
+    says: the sentence. model and settings are trained with `seeds` seeds, compared with `algorithm` and all others;
+    algorithm is "" where the measure alone is stated.
     loss_ratio, cosine: accepted values of the loss over the algorithm's, and of the cosine of sensitivities with it.
     measure: a number of a run directory, with its accepted values and the scale of its interval. control: settings that
     differ in the control, or None for the same networks untrained. file and line: where it stands.

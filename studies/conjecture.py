@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from icl_lab.analysis import algorithm_distance
-from icl_lab.analysis.algorithm_distance import FINAL
-from icl_lab.analysis.loaded_run import ComparedRun, baselines_of, load_compared
-from icl_lab.families.regression.baselines import names_of
+from icl_lab.analysis import algorithm_distance, compared
+from icl_lab.analysis.algorithm_distance import FINAL, OF_LANGUAGES
+from icl_lab.analysis.compared import as_regression, has_queries, plugins_baselines, why_not
+from icl_lab.analysis.loaded_run import ComparedRun, baselines_of
+from icl_lab.families.layerwise.config import LayerwiseConfig
 from icl_lab.families.regression.config import RegressionConfig, gd_steps
 from icl_lab.families.regression.task import GradientDescent, make_model, make_test_batch
 from icl_lab.lab import cli
@@ -28,12 +29,14 @@ from icl_lab.lab.plugin_files import PluginError, plugin_errors
 from icl_lab.lab.registries import CONJECTURES, Conjecture
 from icl_lab.plots.algorithm_distance import draw_matrices, draw_over_training
 from icl_lab.src import intervals
+from icl_lab.src.batch import Batch
 from icl_lab.src.checks import ConfigError, require
-from icl_lab.src.registries import ALGORITHM, ALWAYS, MODEL, NAMED_BASELINES
+from icl_lab.src.registries import MODEL, NAMED_BASELINES
 from icl_lab.src.words import did_you_mean
 from icl_lab.store import layout
 from icl_lab.store.lock import locked
 from icl_lab.store.readers import StoreError, expecting, read_csv
+from icl_lab.studies import conjecture_seeds
 from icl_lab.studies.claim import OURS, UNTRAINED_SUFFIX, Claim, Rival, Untrained
 from icl_lab.studies.distance_figure import SCALE_OF, Distances
 from icl_lab.studies.runs import Runs
@@ -62,13 +65,10 @@ def load(file: Path, profile: str) -> Study:
     if plugin.name in RUNS_DIRS or f"runs/{plugin.name}" in RUNS_DIRS.values():
         raise cli.UsageError(f"{file} has the name of a study, whose runs it would mix with its own; rename the file")
     conjecture = CONJECTURES[plugin.name]
-    study = study_of(plugin.name, file, profile)
     with _errors_at(conjecture, file):
-        family = family_of_model(conjecture.model)
-        kind = RegressionConfig.family
-        require(family.name == kind, f"{conjecture.model} is of the family {family.name}; conjectures are of {kind}")
-        configs = [runs_of(plan([runs.grid]))[0].config for runs in study.runs.values()]
-        _check_algorithms(conjecture.algorithm, configs[0], file)
+        study = study_of(plugin.name, file, profile)
+        configs = [runs_of(plan([runs.grid]))[-1].config for runs in study.runs.values()]
+        _check_algorithm(conjecture, configs[0], file)
     return study
 
 
@@ -81,23 +81,32 @@ def again(files: Sequence[Path], name: str, file: Path, profile: str) -> Study:
 def study_of(name: str, file: Path, profile: str) -> Study:
     """The study of a registered conjecture."""
     conjecture = CONJECTURES[name]
-    settings = {"baselines" if key == "opponents" else key: value for key, value in conjecture.settings.items()}
-    baselines = tuple(dict.fromkeys([*settings.get("baselines", ()), *NAMED_BASELINES]))
-    settings |= {"baselines": baselines, "snapshots": True}
-    trained = Runs(conjecture.model, settings, tuple(range(conjecture.seeds * PROFILES[profile])))
+    trained = Runs(conjecture.model, _settings(conjecture), tuple(range(conjecture.seeds * PROFILES[profile])))
     beside, control = control_of(conjecture), replace(trained.untrained(), seeds=trained.seeds)
     if conjecture.control is not None:
-        control = replace(trained, settings={**settings, **conjecture.control})
+        control = replace(trained, settings={**trained.settings, **conjecture.control})
+    config = trained.cells[0].config
     files = tuple(plugin.path for plugin in LOADED.values())
-    return Study(
+    study = Study(
         name,
         {TRAINED: trained, beside: control},
         _claims(conjecture, file),
-        FIGURES,
-        analyses={TRAINED: partial(_analyse, snapshots=True), beside: partial(_analyse, snapshots=False)},
         file=file,
         again=partial(again, files, name, file, profile),
     )
+    if not has_queries(config):
+        return study
+    analyses = {TRAINED: partial(_analyse, snapshots=config.snapshots), beside: partial(_analyse, snapshots=False)}
+    return replace(study, figures=FIGURES if config.snapshots else FIGURES[:1], analyses=analyses)
+
+
+def _settings(conjecture: Conjecture) -> dict[str, Any]:
+    """What is trained. Runs of linear regression are compared with all baselines that can be named, over training."""
+    settings = {"baselines" if key == "opponents" else key: value for key, value in conjecture.settings.items()}
+    if family_of_model(conjecture.model).name != RegressionConfig.family:
+        return settings
+    baselines = tuple(dict.fromkeys([*settings.get("baselines", ()), *NAMED_BASELINES]))
+    return settings | {"baselines": baselines, "snapshots": True}
 
 
 def control_of(conjecture: Conjecture) -> str:
@@ -121,13 +130,27 @@ def _place(source: str, line: int, file: Path) -> str:
     return f"{file if Path(source).resolve() == file.resolve() else source}, line {line}"
 
 
-def _check_algorithms(name: str, config: Any, file: Path) -> None:
-    """`ConfigError` if the algorithm is unknown or not defined for these runs; calls every baseline, without data."""
+def _check_algorithm(conjecture: Conjecture, config: Any, file: Path) -> None:
+    """`ConfigError` if the algorithm is unknown or not defined for these runs; calls plugins' baselines, without data.
+
+    Whether the others are defined that a family fits, or makes of a run that is required, its runs say.
+    """
+    name, known = conjecture.algorithm, why_not(config)
+    if not name and conjecture.measure is not None:
+        return
+    near = did_you_mean(name, known) or f"; the known ones are {', '.join(known)}"
+    require(has_queries(config), f"{conjecture.model} predicts no labels of queries; state a measure of its runs alone")
+    require(name in known, f"algorithm is {name!r}, which runs of {conjecture.model} are not compared with{near}")
+    require(not known[name], f"{name!r} is not defined for these runs: {known[name]}")
+    if isinstance(config, RegressionConfig | LayerwiseConfig):
+        _check_regression(name, config if isinstance(config, RegressionConfig) else as_regression(config), file)
+    else:
+        _check_shapes(config, file)
+
+
+def _check_regression(name: str, config: RegressionConfig, file: Path) -> None:
     import jax
 
-    known = (*names_of(ALWAYS, ALGORITHM), *NAMED_BASELINES)
-    near = did_you_mean(name, known) or f"; the known ones are {', '.join(known)}"
-    require(name in known, f"algorithm is {name!r}, which nobody registers{near}")
     with plugin_errors(file):
         batch = jax.eval_shape(partial(make_test_batch, config))
     descent = GradientDescent(gd_steps(config.model), 1.0, "given")
@@ -142,13 +165,27 @@ def _check_algorithms(name: str, config: Any, file: Path) -> None:
     require(not isinstance(defined, str), f"{name!r} is not defined for these runs: {defined}")
 
 
+def _check_shapes(config: Any, file: Path) -> None:
+    """`ConfigError` for a plugin's baseline whose predictions have not the shape of the labels of these batches."""
+    import jax
+
+    shapes = config.batch_shapes()
+    fields: dict[str, Any] = {name: jax.ShapeDtypeStruct(shape, "float32") for name, shape in shapes.items()}
+    batch = Batch(**fields)
+    for name, predict in plugins_baselines(config).items():
+        with plugin_errors(file):
+            shape = jax.eval_shape(predict, batch).shape
+        right = shape == batch.y_query.shape
+        require(right, f"{name!r} gives predictions of shape {shape}; it must give {batch.y_query.shape}")
+
+
 # --- what is measured ---
 
 
 def _analyse(run: Path, snapshots: bool) -> None:
     """Writes the distances of a run to all algorithms, over training too, beside it."""
     with locked(run, timeout=math.inf):
-        algorithm_distance.write(load_compared(run), snapshots)
+        algorithm_distance.write(compared.load(run), snapshots)
 
 
 @lru_cache(maxsize=1024)
@@ -164,7 +201,10 @@ def table_of(run: Path) -> list[Row]:
         values = table.loc[table["measure"] == measure, "value"].dropna()
         if not values.between(low - intervals.ROUNDING, high + intervals.ROUNDING).all():
             raise StoreError(f"{path} has a {measure} that is not between {low:g} and {high:g}")
-    return [*table.to_dict("records")]
+    rows: list[Row] = table.to_dict("records")
+    return [
+        row | {side: MODEL if row[side] == OF_LANGUAGES else row[side] for side in ("row", "column")} for row in rows
+    ]
 
 
 def _final(run: Path) -> dict[tuple[str, str, str], float]:
@@ -247,16 +287,22 @@ def _claims(conjecture: Conjecture, file: Path) -> tuple[Claim, ...]:
         claims.append(
             claim(key, f"`{key}` of the file", math.nan, conjecture.accepted, "the file", user_measure, scale)
         )
-    says = f"mean prediction difference to `{name}` over that to the nearest other algorithm"
-    claims.append(claim("nearest", says, 0.0, (0.0, TIE), "below 1, a tie", partial(_nearer, name), "log"))
+    if name:
+        says = f"mean prediction difference to `{name}` over that to the nearest other algorithm"
+        claims.append(claim("nearest", says, 0.0, (0.0, TIE), "below 1, a tie", partial(_nearer, name), "log"))
     return tuple(claims)
 
 
 def _between_pairs(run: Path) -> dict[tuple[str, str, str], float]:
+    """At the end of training; nothing of a run that did not train."""
+    if conjecture_seeds.of_run(run) is False:
+        return {}
     return {key: value for key, value in _final(run).items() if key[1] and key[2] in SCALE_OF}
 
 
 def _at_snapshots(run: Path) -> dict[tuple[str, int, str], float]:
+    if conjecture_seeds.of_run(run) is False:
+        return {}
     rows = [row for row in table_of(run) if row["step"] != FINAL and row["column"] and row["measure"] in SCALE_OF]
     with expecting(run / layout.ALGORITHM_DISTANCE, "the algorithm distances of a run"):
         return {(row["column"], int(row["step"]), row["measure"]): row["value"] for row in rows}

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from icl_lab.lab.configs.registry import family_of, outputs_of
 from icl_lab.lab.executors.task import Executor
 from icl_lab.lab.loaded_plugins import LOADED, Plugin
 from icl_lab.lab.registries import CONJECTURES
@@ -25,9 +28,10 @@ from icl_lab.store.rundir import now
 from icl_lab.studies import conjecture_seeds, ledger, template
 from icl_lab.studies.claim import Claim, Measurement
 from icl_lab.studies.conjecture import TRAINED, control_of, table_of, to_others
-from icl_lab.studies.conjecture_seeds import Seeds
+from icl_lab.studies.conjecture_seeds import Seeds, of_those_that_trained
 from icl_lab.studies.drawing import as_drawn, draw
 from icl_lab.studies.measuring import analysed, measure
+from icl_lab.studies.runs import Runs, has_trained
 from icl_lab.studies.study import Study
 from icl_lab.studies.words import AS_PREDICTED, CONTRADICTED, HOLDS, PROVISIONAL, UNDECIDED, UNINFORMATIVE, of_few_seeds
 
@@ -68,16 +72,18 @@ def report(study: Study, profile: str, runs_dir: Path, out: Path, cluster: Execu
     if None in measured.values():
         print("the conjecture is not measured: not all of its runs have ended")
         return
-    rows = [_row(study, profile, claim, measured[claim.name]) for claim in study.claims]
+    ended = study.runs[TRAINED].ended(runs_dir)
+    met = {seed: conjecture_seeds.of_run(run) for seed, run in ended.items() if isinstance(run, Path)}
+    rows = [_row(study, profile, claim, found, met) for claim in study.claims if (found := measured[claim.name])]
     plugin, folder = LOADED[study.name], out / study.name
-    finished = study.runs[TRAINED].finished(runs_dir)
-    distances = _distances(finished)
+    finished = study.runs[TRAINED].finished(runs_dir) if study.analyses else []
+    that_trained = [run for run in finished if conjecture_seeds.of_run(run) is not False]
+    study = study if that_trained else replace(study, figures=())  # of none there is nothing to draw
+    distances = _distances(that_trained)
     history = _history(folder / HISTORY, _now(plugin, profile, rows))
     tables = {TABLE: rows, DISTANCES: distances, HISTORY: history}  # without a transformer there are no distances
     outputs.write({folder / name: csv_bytes(table) for name, table in tables.items() if table}, ledger.WRITER)
     draw(study, study.figures_of(profile), runs_dir, out, cluster)
-    ended = study.runs[TRAINED].ended(runs_dir)
-    met = {seed: conjecture_seeds.of_run(run) for seed, run in ended.items() if isinstance(run, Path)}
     of_seeds = conjecture_seeds.by_seed(rows, met)
     text = page(study, profile, out, rows, distances, history, _reasons(finished), of_seeds)
     outputs.write({out / f"{study.name}.md": text.encode()}, ledger.WRITER)
@@ -87,8 +93,12 @@ def report(study: Study, profile: str, runs_dir: Path, out: Path, cluster: Execu
     print(printable(out / f"{study.name}.md"))
 
 
-def _row(study: Study, profile: str, claim: Claim, measurement: Measurement | None) -> Row:
-    return ledger.row(study, claim, measurement) | {"command": study.command(profile)}
+def _row(study: Study, profile: str, claim: Claim, of_all: Measurement, met: Mapping[int, bool | None]) -> Row:
+    """The line of a prediction: judged by the runs that trained, with the values of all."""
+    row = ledger.row(study, claim._replace(among=has_trained), of_those_that_trained(of_all, met))
+    values = [value if value is not None and math.isfinite(value) else None for value in of_all.values]
+    of_runs = {"values": json.dumps(values), "trained": json.dumps([met.get(seed) for seed in of_all.seeds])}
+    return row | of_runs | {"runs": len(of_all.values), "command": study.command(profile)}
 
 
 def together(rows: Sequence[Row]) -> dict[str, str]:
@@ -101,9 +111,12 @@ def together(rows: Sequence[Row]) -> dict[str, str]:
 
 
 def in_words(row: Row) -> str:
-    """A verdict of all predictions, with what the numbers say where that is another word, and the seeds."""
-    verdict, says = str(row["verdict"]), row["reading_says"]
-    return verdict if says == verdict else f"{verdict} ({says} at n = {row['n']:.0f})"
+    """A verdict of all predictions, with what the numbers say where that is another word, and the runs it is of."""
+    verdict, says, n, runs = str(row["verdict"]), row["reading_says"], int(row["n"]), int(row["runs"])
+    words = verdict if says == verdict else f"{verdict} ({says} at n = {n})"
+    if n == runs:
+        return words
+    return f"{words}, of the {n} of {runs} runs that trained" if n else f"{words}, as no run trained"
 
 
 def _distances(runs: Sequence[Path]) -> list[Row]:
@@ -129,18 +142,25 @@ def _now(plugin: Plugin, profile: str, rows: Sequence[Row]) -> Row:
     ranges = "; ".join(f"{row['claim']} {template.range_in_words(row['low'], row['high'])}" for row in rows)
     commit = commit_of(plugin.path) or ""
     what = {"file_hash": plugin.digest, "file_commit": commit, "profile": profile, "accepted": ranges}
-    return {"date": str(now())[:10], **what, "n": rows[0]["n"], **together(rows)}
+    return {"date": str(now())[:10], **what, "n": rows[0]["n"], "runs": rows[0]["runs"], **together(rows)}
 
 
 def _history(path: Path, row: Row) -> list[Row]:
     """The verdicts of all versions of the file, of each the latest, in the order in which they came."""
     names = ("date", "file_hash", "file_commit", "profile", "accepted", "verdict")
     read: list[Row] = read_csv(path, ("n",), names).to_dict("records") if path.exists() else []
-    earlier = [
-        old | {"reading_says": str(old.get("reading_says", old["verdict"]))} for old in read
-    ]  # older files lack it
+    earlier = [  # older files lack both
+        old | {"reading_says": str(old.get("reading_says", old["verdict"])), "runs": old.get("runs", old["n"])}
+        for old in read
+    ]
     same = [(old["file_hash"], old["profile"]) == (row["file_hash"], row["profile"]) for old in earlier]
     return [old for old, is_same in zip(earlier, same, strict=True) if not is_same] + [row]
+
+
+def _criterion(runs: Runs) -> str:
+    """What a run's family asks of one that trained, in words."""
+    criteria = outputs_of(family_of(runs.cells[0].config)).criteria
+    return ", ".join(f"{one.words} {'at least' if one.at_least else 'at most'} {one.threshold:g}" for one in criteria)
 
 
 def page(
@@ -174,5 +194,6 @@ def page(
         in_words=in_words,
         plugin=LOADED[study.name],
         seeds=len(study.runs[TRAINED].seeds),
+        criterion=_criterion(study.runs[TRAINED]),
         control_seeds=len(study.runs[control_of(conjecture)].seeds),
     )

@@ -86,7 +86,7 @@ def root() -> Path:
 @pytest.fixture
 def registered() -> Iterator[Callable[[Registry[Any], str, Any], None]]:
     """Adds an entry to a registry as a plugin does; the test's end takes it back."""
-    plugin = Plugin("of_a_test", Path("of_a_test.py"), "0123456789abcdef")
+    plugin = Plugin("of_a_test", Path("of_a_test.py"), *["0123456789abcdef"] * 2)
     LOADED[plugin.name] = plugin
     yield lambda registry, name, entry: registry.add(name, entry, plugin.name)
     for registry in ALL:

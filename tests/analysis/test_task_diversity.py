@@ -200,7 +200,7 @@ def test_a_further_posterior_mean_is_measured_and_has_columns(root: Path) -> Non
         "from icl_lab.src.registries import TASK_DISTRIBUTIONS, TaskDistribution\n"
         "from icl_lab.lab.loaded_plugins import LOADED, Plugin\n"
         "from icl_lab.sweeps.grid import Grid; from icl_lab.sweeps.plan import plan\n"
-        "LOADED['p'] = Plugin('p', Path('p.py'), '0'); entry = TaskDistribution(bayes='own', sample=len)\n"
+        "LOADED['p'] = Plugin('p', Path('p.py'), '0', '0'); entry = TaskDistribution(bayes='own', sample=len)\n"
         "TASK_DISTRIBUTIONS.add('mystery', entry, 'p')\n"
         "grids = [Grid(('tiny',), {'task_distribution': [law]}) for law in ('laplace', 'mystery')]\n"
         "rows = [row_values(plan([grid])[0], Path('x')) for grid in grids]\n"

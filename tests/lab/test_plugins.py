@@ -21,7 +21,7 @@ from icl_lab.lab.configs.presets import preset, resolve, set_values
 from icl_lab.lab.configs.registry import from_dict
 from icl_lab.lab.configs.run import RunConfig, to_dict
 from icl_lab.lab.loaded_plugins import LOADED, Plugin
-from icl_lab.lab.plugin_digest import digest_of
+from icl_lab.lab.plugin_digest import digest_of, trained_digest_of
 from icl_lab.lab.registries import ALL
 from icl_lab.src import registries
 from icl_lab.src.checks import ConfigError
@@ -91,7 +91,7 @@ def configured(model: str, settings: dict[str, object]) -> RunConfig:
 def test_a_run_that_uses_a_name_has_the_plugin_in_its_id(used: str, everything: Plugin) -> None:
     config = configured("lsa1", USES[used])
     assert config.plugins == (everything.record,)
-    LOADED["everything"] = everything._replace(digest="another")
+    LOADED["everything"] = everything._replace(digest="another", trained="another")
     changed = replace(config)
     assert changed.plugins == ("everything:another",)
     assert config_id(changed) != config_id(config)
@@ -484,6 +484,45 @@ def test_the_hash_of_a_file_is_that_of_its_bytes(tmp_path: Path, fresh: None) ->
     file = written(tmp_path / "one.py", LIGHT.format(name="mine"))
     plugins.load(file)
     assert LOADED["one"].record == f"one:{hashlib.sha256(file.read_bytes()).hexdigest()[:16]}"
+
+
+STATED = """from icl_lab.lab import plugins
+
+def mine(run):
+    return 1.0
+
+{before}plugins.conjecture("It does.", algorithm={algorithm!r},
+    settings={settings}, cosine={cosine}, measure=mine, accepted=(0, 2)){behind}
+"""
+AS_IT_IS = {"algorithm": "gd", "settings": "{'lr': 1e-3}", "cosine": "(0.9, 1.0)", "before": "", "behind": ""}
+
+
+@pytest.mark.parametrize(
+    ("changed", "trained_again"),
+    [
+        ({"cosine": "(0.95, 1.0)"}, False),
+        ({"cosine": "(\n0.9,\n1.0)"}, False),
+        ({"algorithm": "ridge"}, False),
+        ({"settings": "{'lr': 1e-2}"}, False),  # it is in the config of the runs
+        ({"settings": "dict(lr=1e-2)"}, True),  # what is computed may depend on anything
+        ({"behind": "\nVALUE = 1"}, True),
+        ({"before": "VALUE = 1; "}, True),
+        ({"before": "if True: "}, True),  # it is not at the top level
+    ],
+)
+def test_the_values_of_a_conjecture_are_no_part_of_the_hash_that_runs_have(
+    changed: dict[str, str], trained_again: bool, tmp_path: Path
+) -> None:
+    one = written(tmp_path / "one.py", STATED.format(**AS_IT_IS))
+    other = written(tmp_path / "other.py", STATED.format(**AS_IT_IS | changed))
+    assert digest_of(one) != digest_of(other)
+    assert (trained_digest_of(one) != trained_digest_of(other)) is trained_again
+
+
+def test_without_a_conjecture_there_is_one_hash(tmp_path: Path) -> None:
+    for text in (LIGHT.format(name="mine"), "def (:", "conjecture = 1\n"):
+        file = written(tmp_path / "one.py", text)
+        assert trained_digest_of(file) == digest_of(file)
 
 
 # The doors

@@ -159,7 +159,7 @@ def test_what_is_broken_is_one_line_with_the_reason(what: str, tmp_path: Path) -
 
 @pytest.fixture
 def loaded() -> Iterator[Plugin]:
-    plugin = LOADED["lab"] = Plugin("lab", Path("lab.py"), "0123")
+    plugin = LOADED["lab"] = Plugin("lab", Path("lab.py"), "0123", "0123")
     yield plugin
     del LOADED["lab"]
 

@@ -23,7 +23,7 @@ from icl_lab.store.readers import StoreError
 from icl_lab.studies import conjecture
 from icl_lab.studies.claim import Measurement
 from icl_lab.studies.conjecture_page import _history, in_words, together
-from icl_lab.studies.conjecture_seeds import by_seed
+from icl_lab.studies.conjecture_seeds import by_seed, of_those_that_trained
 from icl_lab.studies.verdict import judge
 from icl_lab.studies.words import MEANINGS
 from tests import processes
@@ -102,9 +102,25 @@ WRONG = {
     "seeds": (stated(seeds="2"), rf"line {LINE}: seeds is 2; it must be a whole number from 3 to 1000"),
     "many seeds": (stated(seeds="10**9"), rf"line {LINE}: seeds is 1000000000; it must be a whole number from 3"),
     "model": (stated(model="'lsa9'"), rf"line {LINE}: .*lsa9"),
-    "family": (stated(model="'sine'"), rf"line {LINE}: sine is of the family sine"),
+    "queries": (
+        stated(model="'autoencoder'", settings="{'steps': 2}"),
+        rf"line {LINE}: autoencoder predicts no labels of queries",
+    ),
+    "other family": (
+        stated("gd", model="'tiny'", settings="{'steps': 2}"),
+        r"which runs of tiny are not compared with; .*ridge",
+    ),
+    "other tasks": (
+        stated("dmmse", model="'tiny'", settings="{'num_tasks': float('inf'), 'steps': 2}"),
+        "are not compared with",
+    ),
+    "other shape": (
+        stated(model="'sine'", settings="{'steps': 2}").replace("batch.x_query) / n", "batch.x_query)[:, None] / n"),
+        r"'best_step' gives predictions of shape \(\d+, 1\); it must give \(\d+,\)",
+    ),
+    "no algorithm": (stated(""), rf"line {LINE}: cosine need an algorithm"),
     "setting": (stated(settings="{'num_layer': 2}"), rf"line {LINE}: .*num_layer.* did you mean"),
-    "algorithm": (stated("best_stap"), rf"line {LINE}: algorithm is 'best_stap'.*did you mean best_step\?"),
+    "algorithm": (stated("best_stap"), rf"line {LINE}: algorithm is 'best_stap', which.*did you mean best_step\?"),
     "undefined": (stated("gd_plus_plus"), rf"line {LINE}: 'gd_plus_plus' is not defined for these runs: GD\+\+"),
     "shape": (stated().replace("return jnp.einsum", "return batch.x + jnp.einsum"), r"line \d+: "),
     "measure": (stated(measure="3", accepted="(0, 1)"), rf"line {LINE}: measure is 3; it must be a function"),
@@ -134,16 +150,23 @@ def test_a_measure_that_gives_no_number_costs_no_run_and_no_result(measure: str,
     assert not (tmp_path / "out").exists()
 
 
+# 300 steps, after which one of three seeds is stuck
+SHORT = SMALL | {"input_distribution": "stretched", "steps": 300, "eval_every": 100, "batch_size": 64, "lr": 1e-2}
+
+
 @pytest.mark.slow
 def test_a_conjecture_has_a_page_tables_and_a_verdict_that_fails(tmp_path: Path) -> None:
-    """40 steps teach nothing: cosines are far from 1, and the measure of one's own, always 2, is the control's too."""
+    """Of the two runs that trained, cosines are not below 0; a measure that is always 2 is the control's too."""
     report = {path: path.stat().st_mtime_ns for path in (ROOT / "report").rglob("*")}
-    done = run(tmp_path, text=stated(measure="constant", accepted="(1, 3)"))
+    text = stated(measure="constant", accepted="(1, 3)", settings=repr(SHORT), cosine="(-1.0, 0.0)")
+    done = run(tmp_path, text=text)
     assert done.returncode == 0, done.stderr
     found = rows(tmp_path)
     assert {name: row["verdict"] for name, row in found.items()}["constant"] == "uninformative"
     assert (found["cosine"]["verdict"], found["cosine"]["reading_says"]) == ("provisional", "contradicted")
-    assert "provisional (contradicted at n = 3): A small one" in done.stdout
+    assert json.loads(found["cosine"]["trained"]) == [True, False, True]
+    assert (found["cosine"]["n"], found["cosine"]["runs"]) == ("2", "3")
+    assert "provisional (contradicted at n = 2), of the 2 of 3 runs that trained: A small one" in done.stdout
     distances = {}
     for cell in (found["cosine"]["cells"]).split():
         for row in csv.DictReader((tmp_path / "runs" / cell / layout.ALGORITHM_DISTANCE).read_text().splitlines()):
@@ -152,6 +175,8 @@ def test_a_conjecture_has_a_page_tables_and_a_verdict_that_fails(tmp_path: Path)
     trained = found["cosine"]["cells"].split()[:3]
     expected = [distances[cell, "best_step", "cosine"] for cell in trained]
     np.testing.assert_allclose(json.loads(found["cosine"]["values"]), expected)
+    of_two = np.arctanh([expected[0], expected[2]]).mean()
+    assert float(found["cosine"]["mean"]) == pytest.approx(np.tanh(of_two))
     others = ("gd", "conjugate_gradients", "newton_schulz", "ridge", "zero")
     expected = [
         distances[cell, "best_step", "difference"] / min(distances[cell, name, "difference"] for name in others)
@@ -159,23 +184,25 @@ def test_a_conjecture_has_a_page_tables_and_a_verdict_that_fails(tmp_path: Path)
     ]
     np.testing.assert_allclose(json.loads(found["nearest"]["values"]), expected)
     page = (tmp_path / "out/mine.md").read_text()
-    assert page.startswith("# A small one\n\n**Provisional (contradicted at n = 3)**")
+    assert page.startswith("# A small one\n\n**Provisional (contradicted at n = 2), of the 2 of 3 runs that trained**")
     for word in ("contradicted", "uninformative", "provisional"):
         assert f"\n| {word} | {MEANINGS[word]} |\n" in page
     assert f"| {MEANINGS['reproduced']} |" not in page
     assert "the same networks untrained" in page
-    assert "0 of 3 runs trained, by their family's criterion." in page
+    assert "2 of 3 runs trained (14 to 98 % of such runs do, at 90 %): cosine of sensitivities at least 0.6" in page
     for link in re.findall(r"\]\(([^)]+)\)", page):
         assert (tmp_path / "out" / link).exists(), link
     assert {"distances.png", "over_training.png"} <= {path.name for path in (tmp_path / "out/mine").iterdir()}
-    for name, key in (("distances", ("tf", "gd")), ("over_training", ("gd", "40"))):
+    for name, key in (("distances", ("tf", "gd")), ("over_training", ("gd", "300"))):
         table = list(csv.DictReader((tmp_path / "out/mine" / f"{name}.csv").read_text().splitlines()))
         measures = [row["measure"] for row in table if tuple(row.values())[:2] == key]
         assert measures == ["cosine", "difference", "loss_ratio"], name
+        assert {row["seeds"] for row in table if tuple(row.values())[:2] == key} == {"2"}, name
     assert "not committed" in page
     assert {path: path.stat().st_mtime_ns for path in (ROOT / "report").rglob("*")} == report
-    done = run(tmp_path, text=stated(cosine="(-1.0, 1.0)"))
+    done = run(tmp_path, text=stated(cosine="(-1.0, 1.0)", settings=repr(SHORT)))
     assert done.returncode == 0, done.stderr
+    assert "6 of 6 runs finished earlier" in done.stdout  # another range trains nothing again
     history = list(csv.DictReader((tmp_path / "out/mine/history.csv").read_text().splitlines()))
     assert len({row["file_hash"] for row in history}) == 2
     assert "## Earlier verdicts" in (tmp_path / "out/mine.md").read_text()
@@ -231,6 +258,48 @@ def test_preconditioned_descent_is_found_and_plain_descent_contradicted(tmp_path
     assert set(verdicts["best_step"].values()) == {"as predicted"}
     assert verdicts["gd"]["nearest"] == "contradicted"
     assert verdicts["gd"]["cosine"] == "contradicted"
+
+
+OTHERS = {  # of each other family: what is stated, and what is measured
+    "tiny": ("algorithm='dmmse'", "loss_ratio=(0.5, 2)", {"num_tasks": 2}, {"loss_ratio", "nearest"}),
+    "linear": ("algorithm='gd'", "cosine=(0.5, 1)", {"num_layers": 1, "num_queries": 3}, {"cosine", "nearest"}),
+    "sine": ("algorithm='mean_label'", "loss_ratio=(0.5, 2)", {}, {"loss_ratio", "nearest"}),
+    "languages": ("algorithm='optimum'", "cosine=(0.5, 1)", {"snapshots": True}, {"cosine", "nearest"}),
+    "autoencoder": ("measure=steps", "accepted=(0, 100)", {}, {"steps"}),
+}
+OF_OTHERS = """from icl_lab.lab import plugins
+
+@plugins.baseline("mean_label")
+def mean_label(batch, config):
+    return batch.y.mean(axis=1)
+
+def steps(run):
+    return run.name.count("_")
+
+plugins.conjecture("It does.", model={model!r}, settings={settings}, seeds=3, {algorithm}, {accepted})
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", OTHERS)
+def test_a_conjecture_of_another_family_is_tested(model: str, tmp_path: Path) -> None:
+    """Two steps train nothing, which the verdict says; the values of each seed and distances of each run are there."""
+    algorithm, accepted, settings, measured = OTHERS[model]
+    sizes = {"steps": 2, "eval_every": 1, "batch_size": 16, "eval_tasks": 32}
+    sizes |= {} if model == "autoencoder" else {"test_tasks": 40}
+    text = OF_OTHERS.format(model=model, settings=sizes | settings, algorithm=algorithm, accepted=accepted)
+    done = run(tmp_path, text=text)
+    assert done.returncode == 0, done.stderr
+    found = rows(tmp_path)
+    assert {*found} == measured
+    assert {row["verdict"] for row in found.values()} == {"undecided"}
+    assert "as no run trained" in done.stdout
+    for row in found.values():
+        assert len([value for value in json.loads(row["values"]) if value is not None]) == 3
+    page = (tmp_path / "out/mine.md").read_text()
+    assert "0 of 3 runs trained (0 to 63 % of such runs do, at 90 %)" in page
+    tables = [*(tmp_path / "runs").glob(f"*/{layout.ALGORITHM_DISTANCE}")]
+    assert len(tables) == (0 if model == "autoencoder" else 6)
 
 
 def test_words_that_are_no_study_and_no_file_are_said(tmp_path: Path) -> None:
@@ -290,19 +359,43 @@ def test_a_prediction_of_fewer_than_eight_seeds_is_provisional() -> None:
     assert [judged(*ABOVE[:3])[name] for name in ("verdict", "reading_says")] == ["provisional", "as predicted"]
 
 
-def test_each_seed_has_its_values_and_those_that_trained_their_mean() -> None:
-    """One of four runs is stuck: three of four first, then their mean and t interval, which the stuck one is not in."""
-    values, seeds = [0.9, 0.1, 1.0, 1.1], [0, 1, 2, 3]
-    row = {"claim": "mine", "seeds": json.dumps(seeds), "values": json.dumps(values), "scale": "linear"}
-    found = by_seed([row], {0: True, 1: False, 2: True, 3: True})
-    assert (found.num_trained, found.defined) == (3, True)
-    assert found.values[1] == {"mine": 0.1}
-    half = stats.t.ppf(0.95, 2) * 0.1 / math.sqrt(3)
-    numbers = [found.means["mine"][name] for name in ("mean", "mean_low", "mean_high")]
-    np.testing.assert_allclose(numbers, [1, 1 - half, 1 + half])
-    assert by_seed([row], dict.fromkeys(seeds, True)).means == {}
-    undefined = by_seed([row], {**dict.fromkeys(seeds, True), 1: None})
-    assert (undefined.defined, undefined.means) == (False, {})
+def test_a_prediction_is_judged_by_the_runs_that_trained() -> None:
+    """Two of ten are stuck near 0: the share first, then the mean and t interval of the others."""
+    values, seeds = (0.05, *ABOVE, -0.1), tuple(range(10))
+    of_all = Measurement(values, seeds, 1.0, "", "", "", control_values=(0.01, -0.02, 0.03))
+    met = {seed: 0 < seed < 9 for seed in seeds}
+    (cosine, _) = conjecture._claims(OF_COSINES, Path("mine.py"))
+    found = judge(cosine._replace(among=bool), of_those_that_trained(of_all, met))
+    assert (found.verdict, found.n_all) == ("as predicted", 10)
+    on_scale = np.arctanh(ABOVE)
+    half = stats.t.ppf(0.95, 7) * on_scale.std(ddof=1) / math.sqrt(8)
+    np.testing.assert_allclose(found.interval[:3], np.tanh(on_scale.mean() + np.array([0, -half, half])))
+    assert judge(cosine, of_all).verdict != "as predicted"
+    row = {"claim": "cosine", "seeds": json.dumps(seeds), "values": json.dumps(values)}
+    seen = by_seed([row], met)
+    assert (seen.num_trained, seen.defined, seen.values[9]) == (8, True, {"cosine": -0.1})
+    np.testing.assert_allclose(
+        [seen.share.low, seen.share.high], [stats.beta.ppf(0.05, 8, 3), stats.beta.ppf(0.95, 9, 2)]
+    )
+
+
+def test_where_no_criterion_can_say_all_runs_count_and_a_missing_value_is_not_left_out() -> None:
+    of_all = Measurement((0.9, math.nan, None, 0.8), (0, 1, 2, 3), 1.0, "", "", "")
+    assert of_those_that_trained(of_all, dict.fromkeys(range(4))).values == (0.9, None, None, 0.8)
+    found = of_those_that_trained(of_all, {0: True, 1: False, 2: True, 3: None}).values
+    assert (found[0], found[2], found[3]) == (0.9, None, 0.8)
+    assert math.isnan(found[1] or 0)
+    assert not by_seed([], dict.fromkeys(range(4))).defined
+
+
+def test_of_runs_that_did_not_train_nothing_is_said() -> None:
+    of_all = Measurement(ABOVE, tuple(range(8)), 1.0, "", "", "", control_values=(0.01, -0.02, 0.03))
+    (cosine, _) = conjecture._claims(OF_COSINES, Path("mine.py"))
+    found = judge(cosine._replace(among=bool), of_those_that_trained(of_all, dict.fromkeys(range(8), False)))
+    assert (found.verdict, found.because) == ("undecided", "no run learnt")
+    line = {"verdict": "undecided", "reading_says": "undecided", "n": 0, "runs": 8}
+    assert in_words(line) == "undecided, as no run trained"
+    assert in_words(line | {"n": 5}) == "undecided, of the 5 of 8 runs that trained"
 
 
 def test_the_control_has_as_many_seeds_as_the_conjecture(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -350,7 +443,7 @@ def test_the_history_of_an_earlier_version_is_read_with_its_words(tmp_path: Path
     old = {"date": "2026-01-01", "file_commit": "", "profile": "quick", "accepted": "cosine 0.9 to 1", "n": 3}
     earlier = [old | {"file_hash": key, "verdict": key} for key in ("reproduced", "not counted")]
     (tmp_path / "history.csv").write_bytes(csv_bytes(earlier))
-    new = old | {"file_hash": "new", "verdict": "provisional", "reading_says": "as predicted"}
+    new = old | {"file_hash": "new", "verdict": "provisional", "reading_says": "as predicted", "runs": 3}
     found = _history(tmp_path / "history.csv", new)
     assert [in_words(row) for row in found] == ["reproduced", "not counted", "provisional (as predicted at n = 3)"]
     (tmp_path / "history.csv").write_bytes(csv_bytes(found))
