@@ -126,7 +126,11 @@ LLC = (
 
 DEVELOPMENT = ("develop_forms", "develop_metrics", "develop_hessian")  # of benchmarks/development.py
 
-NAMES = ("peak", "same_loss", *CASES, *(f"compile_{name}" for name in COMPILED), *COMMANDS, *SWEEPS, *LLC, *DEVELOPMENT)
+# of benchmarks/looking_inside.py
+CAPTURE = ("capture_small", "capture_small_early", "capture_lsa1", "capture_lsa1_early")
+
+COMPILATIONS = tuple(f"compile_{name}" for name in COMPILED)
+NAMES = ("peak", "same_loss", *CASES, *COMPILATIONS, *COMMANDS, *SWEEPS, *LLC, *DEVELOPMENT, *CAPTURE)
 
 
 class Settings(NamedTuple):

@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from icl_lab.benchmarks import compiling, development, flops, llc, processes
+from icl_lab.benchmarks import compiling, development, flops, llc, looking_inside, processes
 from icl_lab.benchmarks.cases import CASES, COMMANDS, COMPILED, NEEDED, SWEEPS, VARIABLES, Settings, lsa1
 from icl_lab.benchmarks.plain_loop import plain_loop, test_batch
 from icl_lab.benchmarks.programs import WORK, our_program
@@ -141,4 +141,5 @@ MEASUREMENTS: dict[str, Callable[[Settings], Entry]] = {
     **{name: partial(growth, name) for name in SWEEPS},
     **llc.MEASURED,
     **development.MEASURED,
+    **looking_inside.MEASURED,
 }

@@ -8,7 +8,7 @@ from typing import Any
 Entry = Mapping[str, Any]
 HEADER = ("", "ours", "plain loop", "times faster", "GFLOP/s")
 # what the names of entries begin with -> the heading of their table
-COMPARED = {"llc_": "local learning coefficient", "develop_": "development"}
+COMPARED = {"llc_": "local learning coefficient", "develop_": "development", "capture_": "activations"}
 COMPARED_HEADER = ("ours", "compared with", "its time", "ours over it")
 SUFFIXES = {  # of a row's text
     "cached": ", programs kept",
@@ -91,7 +91,7 @@ def _sentences(results: Mapping[str, Entry]) -> list[str]:
 
 
 def _compared(results: Mapping[str, Entry], prefix: str) -> list[str]:
-    """The table of what an LLC costs, or a development, and sentences on an LLC's bias by batch size."""
+    """The table of what an LLC costs, a development, or activations, and sentences on an LLC's bias by batch size."""
     entries = [entry for name, entry in results.items() if name.startswith(prefix)]
     rows = [row for entry in entries if "llc_seconds" in entry for row in _costs(entry)]
     table = ["", *_aligned([(COMPARED[prefix], *COMPARED_HEADER), *rows]), ""] if rows else []

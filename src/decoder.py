@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache, partial, reduce
 from typing import Any, NamedTuple
 
 import haiku as hk
@@ -192,7 +192,8 @@ class CausalAttention(Part):
         output = Linear(width, self.model, biased, True, "output") if self.model.attention_output else None
         if is_seen(hook, "attn.result"):
             results = each_head_alone(pooled) if output is None else output.of_heads(pooled)
-            update: Array = jnp.sum(hook("attn.result", layer, results), axis=1)
+            results = hook("attn.result", layer, results)
+            update = reduce(jnp.add, [results[:, head] for head in range(heads)])
             return update if output is None else output.with_bias(update, width)
         pooled = pooled.reshape(*query.shape[:2], width)
         return pooled if output is None else output(pooled)
@@ -233,7 +234,7 @@ class Linear(hk.Module):
         """What each head's channels of x [B, R, H, C] come to, without the bias: [B, H, R, size]."""
         heads, channels = x.shape[2:]
         weight = self._weight(heads * channels).reshape(heads, channels, self.size)
-        return jnp.einsum("brhc,hcd->bhrd", x, weight)
+        return jnp.stack([x[:, :, head] @ weight[head] for head in range(heads)], axis=1)  # faster than one product
 
     def with_bias(self, mapped: Array, fan_in: int) -> Array:
         """x W [..., size] with the bias added, if there is one."""

@@ -200,9 +200,11 @@ def test_a_conjecture_has_a_page_tables_and_a_verdict_that_fails(tmp_path: Path)
         assert {row["seeds"] for row in table if tuple(row.values())[:2] == key} == {"2"}, name
     assert "not committed" in page
     assert {path: path.stat().st_mtime_ns for path in (ROOT / "report").rglob("*")} == report
+    weights = {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/params.safetensors")}
     done = run(tmp_path, text=stated(cosine="(-1.0, 1.0)", settings=repr(SHORT)))
+    assert len(weights) == 6
     assert done.returncode == 0, done.stderr
-    assert "6 of 6 runs finished earlier" in done.stdout  # another range trains nothing again
+    assert weights == {path: path.stat().st_mtime_ns for path in weights}  # another range trains nothing again
     history = list(csv.DictReader((tmp_path / "out/mine/history.csv").read_text().splitlines()))
     assert len({row["file_hash"] for row in history}) == 2
     assert "## Earlier verdicts" in (tmp_path / "out/mine.md").read_text()
@@ -267,11 +269,12 @@ OTHERS = {  # of each other family: what is stated, and what is measured
     "languages": ("algorithm='optimum'", "cosine=(0.5, 1)", {"snapshots": True}, {"cosine", "nearest"}),
     "autoencoder": ("measure=steps", "accepted=(0, 100)", {}, {"steps"}),
 }
-OF_OTHERS = """from icl_lab.lab import plugins
+OF_OTHERS = """import jax.numpy as jnp
+from icl_lab.lab import plugins
 
 @plugins.baseline("mean_label")
 def mean_label(batch, config):
-    return batch.y.mean(axis=1)
+    return jnp.broadcast_to(batch.y.mean(axis=1).reshape(-1, *[1] * (batch.y_query.ndim - 1)), batch.y_query.shape)
 
 def steps(run):
     return run.name.count("_")
