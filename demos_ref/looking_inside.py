@@ -28,6 +28,7 @@ def show(name, values):
 
 
 def those_that_trained(runs):
+    """Of these runs, those that trained by their family's criterion: of others there is nothing to find."""
     kept = [run for run in runs if of_run(run.path)]
     print(f"{len(kept)} of {len(runs)} runs trained")
     return kept

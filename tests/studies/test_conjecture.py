@@ -328,7 +328,7 @@ def test_the_example_of_the_page_runs_as_it_stands_there_but_for_its_size(tmp_pa
     done = run(tmp_path, text=text)
     assert done.returncode == 0, done.stderr
     assert set(rows(tmp_path)) == {"loss_ratio", "cosine", "nearest"}
-    assert rows(tmp_path)["cosine"]["reading_says"] == "contradicted"  # 20 steps are none
+    assert rows(tmp_path)["cosine"]["because"] == "no run learnt"  # 20 steps are none
 
 
 @pytest.mark.parametrize(("measure", "value"), [("cosine", 8.5), ("difference", -0.1), ("loss_ratio", -1.0)])
