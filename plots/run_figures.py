@@ -15,6 +15,8 @@ from icl_lab.plots.algorithm_distance import draw_algorithm_distance
 from icl_lab.plots.attention_quick import draw_attention
 from icl_lab.plots.compare_depth import draw_layerwise
 from icl_lab.plots.heat_maps import draw_weights
+from icl_lab.plots.interventions import draw_interventions
+from icl_lab.plots.probes import draw_probes
 from icl_lab.plots.sines import draw_functions
 from icl_lab.plots.training import draw_alignment, draw_loss
 from icl_lab.src.words import printable
@@ -32,6 +34,8 @@ FIGURES: tuple[tuple[str, Callable[[Path], Any]], ...] = (
     (layout.ALGORITHM_DISTANCE, draw_algorithm_distance),
     (layout.LAYERWISE, draw_layerwise),
     (layout.SINE_FUNCTIONS, draw_functions),
+    (layout.INTERVENTIONS, draw_interventions),
+    (layout.PROBES, draw_probes),
     (layout.ATTENTION_SUMMARY, lambda run: draw_attention(run, run / layout.FIGURES)),
 )
 

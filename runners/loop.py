@@ -19,6 +19,7 @@ import jax
 import numpy as np
 
 from icl_lab.families.shared_arrays import note_frozen
+from icl_lab.families.task import model_of
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.lab.environment import num_threads
 from icl_lab.lab.executors.signals import Signals, Stopped, catch_signals
@@ -148,6 +149,9 @@ def _train_and_finish(
     persistence: Persistence,
     start: Start,
 ) -> None:
+    for run in runs:
+        if not run.config.requires:
+            model_of(run.config)  # a part of a plugin's that cannot be is refused before anything is written
     for run in runs:
         new = begin(run, width, device_text(), llc.note(outputs.llc), start)
         if new and start.extend and jax.process_count() == 1:

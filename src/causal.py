@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from icl_lab.src.checks import require
 from icl_lab.src.registries import ATTENTION_KINDS
 from icl_lab.src.registry import Functions
 
@@ -19,6 +20,23 @@ def causal_weights(kind: str, scores: Array, rows: np.ndarray, key_size: int) ->
     visible = rows[:, None] >= np.arange(scores.shape[-1])[None]
     count = jnp.asarray(visible.sum(axis=-1), scores.dtype)[None, None, :, None]
     return CAUSAL_WEIGHTS[kind](scores, key_size, jnp.asarray(visible)[None, None], count)
+
+
+def check_kind(kind: str) -> None:
+    """`ConfigError` for a plugin's kind whose weights say something of keys that a row does not see."""
+    if not ATTENTION_KINDS.owner(kind):
+        return
+    rows, draw = np.arange(5), np.random.default_rng(0)
+    scores, others = (draw.normal(size=(2, 2, 5, 5)).astype(np.float32) for _ in range(2))
+    hidden = rows[:, None] < rows[None]
+    weights, same = (
+        np.asarray(causal_weights(kind, jnp.asarray(each), rows, 4))
+        for each in (scores, np.where(hidden, others, scores))
+    )
+    text = f"the attention {kind!r} of a decoder"
+    require(weights.shape == scores.shape, f"{text} gives weights of shape {weights.shape}; it must be {scores.shape}")
+    says = "a row's weights of keys that it does not see must be 0, and nothing may depend on their scores"
+    require(not weights[..., hidden].any() and np.array_equal(weights, same), f"{text} looks ahead: {says}")
 
 
 def softmax_weights(scores: Array, key_size: int, visible: Array, count: Array) -> Array:

@@ -22,7 +22,7 @@ import numpy as np
 from jax import Array
 
 from icl_lab.src.activations import Hook, is_seen, no_hook
-from icl_lab.src.causal import causal_weights
+from icl_lab.src.causal import causal_weights, check_kind
 from icl_lab.src.decoder_config import DecoderConfig, choices_of
 from icl_lab.src.model import Model, Params, as_model
 from icl_lab.src.positions import rotated, sinusoids
@@ -71,7 +71,12 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 
 @lru_cache
 def make_model(model: DecoderConfig, dim: int, num_pairs: int) -> Model:
-    """The decoder of sequences of K pairs of dimension D: always the same one for equal arguments."""
+    """The decoder of sequences of K pairs of dimension D: always the same one for equal arguments.
+
+    `ConfigError` for attention of a plugin's that looks ahead.
+    """
+    for kind in {model.kind(layer) for layer in range(model.num_layers)}:
+        check_kind(kind)
     return as_model(
         lambda tokens, hook: decode(tokens, model, hook),
         partial(tokenise, layout=model.tokens),

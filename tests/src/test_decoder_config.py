@@ -301,6 +301,26 @@ def test_causal_linear_attention_is_a_step_on_the_mean_loss_of_what_a_row_has_se
     np.testing.assert_allclose(5 * weights[-1], everything, atol=1e-12)
 
 
+LEAKS = {  # what a plugin's causal form does with what a row must not see
+    "looks ahead": (lambda scores, size, visible, count: jax.nn.softmax(scores, axis=-1) * visible, "looks ahead"),
+    "weighs it": (lambda scores, size, visible, count: jax.nn.softmax(0 * scores, axis=-1), "looks ahead"),
+    "has another shape": (lambda scores, size, visible, count: scores[..., 0], "gives weights of shape"),
+    "does neither": (lambda scores, size, visible, count: jnp.where(visible, scores, 0) / count, ""),
+}
+
+
+@pytest.mark.parametrize("name", LEAKS)
+def test_attention_of_a_plugin_that_looks_ahead_is_refused(name, registered):
+    causal_form, said = LEAKS[name]
+    registered(registries.ATTENTION_KINDS, "mine", registries.AttentionKind(None, causal_form))
+    if said:
+        with pytest.raises(ConfigError, match=f"the attention 'mine' of a decoder {said}"):
+            causal.check_kind("mine")
+    else:
+        causal.check_kind("mine")
+    causal.check_kind("softmax")
+
+
 def test_every_built_in_kind_has_a_causal_form():
     assert {*registries.ATTENTION_KINDS.built_in} <= {*causal.CAUSAL_WEIGHTS}
     assert {*ACTIVATIONS} == {*NAMES} == {*CURVES}
