@@ -1,5 +1,6 @@
 """The walk-throughs run as scripts and print what their text says."""
 
+import os
 import re
 import subprocess
 import sys
@@ -57,3 +58,30 @@ def test_degeneracy(root: Path) -> None:
     assert {said for (name, _), said in health.items() if name == "published"} == {"not healthy"}
     llc = {(name, tasks): float(value) for name, tasks, value, _ in ends}
     assert 0 < llc["healthy", "1"] < llc["healthy", "2"] < 0.2 * llc["published", "2"]
+
+
+@pytest.mark.slow
+def test_looking_inside(root: Path, tmp_path: Path) -> None:
+    """With two seeds of its eight: one head copies, the second layer steps, and w is held in part."""
+    text = (root / "demos_ref/looking_inside.py").read_text()
+    assert text.count("SEEDS, CONTEXTS = range(8), 400") == 1
+    script = tmp_path / "looking_inside.py"
+    script.write_text(text.replace("SEEDS, CONTEXTS = range(8), 400", "SEEDS, CONTEXTS = range(2), 400"))
+    words = [sys.executable, "-W", "error", script]
+    done = subprocess.run(
+        words, cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(root)}
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("2 of 2 runs trained") == 2
+    means = {name.strip(): float(mean) for name, mean in re.findall(r"^(.+?) +(-?[\d.]+) \[", done.stdout, re.M)}
+    assert means["restored by the copying head"] > 0.9 > 0.2 > means["restored by the other head"]
+    assert means["restored by rows of inputs, after layer 0"] == pytest.approx(1, abs=0.02)
+    assert means["restored by the query's row, after layer 0"] == pytest.approx(0, abs=0.02)
+    assert means["R^2 of a label at its input, blocks.0.resid_post"] > 0.98
+    without = [means[f"distance to one step without the {which} head"] for which in ("copying", "other")]
+    assert without[0] > 10 * abs(without[1])
+    trained, untrained = (
+        means[f"R^2 of w at the row of the label, 7 seen, {kind}"] for kind in ("trained", "untrained")
+    )
+    assert 0.8 > trained > untrained + 0.15
+    assert means["moved by the head that matters most"] > means["moved by the second"]
