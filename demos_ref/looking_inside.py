@@ -8,26 +8,30 @@
 # there are not trained again. docs/library.md has the numbers.
 
 # %%
+from collections.abc import Sequence
+
 import numpy as np
 
 import icl_lab
 from icl_lab.analysis import interventions, load_run
 from icl_lab.analysis.probes.question import Question
 from icl_lab.analysis.probes.table import probe
+from icl_lab.analysis.run import Run
 from icl_lab.analysis.trained import of_run
+from icl_lab.families.diversity.config import DiversityConfig
 from icl_lab.families.diversity.task import pool_of
 from icl_lab.src.statistics import mean_and_interval
 
 SEEDS, CONTEXTS = range(8), 400
 
 
-def show(name, values):
+def show(name: str, values: Sequence[float]) -> None:
     """A number of each run that trained, and their mean with its 95 % interval over seeds."""
     mean, half = mean_and_interval(np.array(values, float))
     print(f"{name:46s} {mean:6.3f} [{mean - half:6.3f}, {mean + half:6.3f}]   {np.round(values, 2)}")
 
 
-def those_that_trained(runs):
+def those_that_trained(runs: Sequence[Run]) -> list[Run]:
     """Of these runs, those that trained by their family's criterion: of others there is nothing to find."""
     kept = [run for run in runs if of_run(run.path)]
     print(f"{len(kept)} of {len(runs)} runs trained")
@@ -126,20 +130,20 @@ decoders = [
 decoders = those_that_trained(decoders)
 
 
-def of_posterior(run, pairs):
+def of_posterior(run: Run, pairs: int) -> float:
     """R^2 of the posterior mean of w after so many pairs, mean over coordinates."""
-    batch, tasks = run.batch, np.asarray(pool_of(run.config), float)  # [M, D]
-    x, y = (np.asarray(part, float)[:, :pairs] for part in (batch.x, batch.y))
+    assert isinstance(run.config, DiversityConfig)
+    batch, tasks = run.batch, np.asarray(pool_of(run.config), np.float64)  # [M, D]
+    x, y = (np.asarray(part, np.float64)[:, :pairs] for part in (batch.x, batch.y))
     errors = y[:, None] - np.einsum("bnd,md->bmn", x, tasks)
     logs = -0.5 * (errors**2).sum(axis=2) / run.config.data.noise_std**2
     weights = np.exp(logs - logs.max(axis=1, keepdims=True))
-    mean, w = (weights / weights.sum(axis=1, keepdims=True)) @ tasks, np.asarray(batch.w, float)
-    return np.mean(1 - ((w - mean) ** 2).mean(axis=0) / w.var(axis=0))
+    mean, w = (weights / weights.sum(axis=1, keepdims=True)) @ tasks, np.asarray(batch.w, np.float64)
+    return float(np.mean(1 - ((w - mean) ** 2).mean(axis=0) / w.var(axis=0)))
 
 
 # %%
-last = f"blocks.{decoders[0].config.model.num_layers - 1}.resid_post"
-seen = (1, 2, 4, decoders[0].config.data.num_pairs - 1)  # pairs
+last, seen = "blocks.3.resid_post", (1, 2, 4, 7)  # of 4 layers, and of 8 pairs
 places = {
     f"{where}, {pairs} seen": 2 * pairs + offset for pairs in seen for where, offset in (("label", -1), ("input", 0))
 }
