@@ -20,7 +20,8 @@ FLOORS = (
     ("runners",),
     ("sweeps", "utils_log", "utils_attention"),
     ("studies", "eval_order", "eval_noise", "eval_diversity", "eval_languages"),
-    ("scripts", "demos_ref", "benchmarks", "icl_lab"),
+    ("scripts", "benchmarks", "icl_lab"),
+    ("demos_ref",),  # as its reader, it may use the library
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 # of rooms, folders and files; of families all but their tasks, whose model is made of JAX
