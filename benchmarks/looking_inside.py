@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from icl_lab.benchmarks.cases import Settings, decoder, lsa1
+from icl_lab.benchmarks.cases import CASES, Settings, lsa1
 from icl_lab.benchmarks.llc import against
 from icl_lab.benchmarks.timing import in_turns, seconds_of, spread
 from icl_lab.families.task import fresh_tasks, model_of
@@ -66,7 +66,7 @@ def cost(config: RunConfig, read: str, text: str, settings: Settings) -> Entry:
     return {"text": f"{text}, {contexts} contexts{said}", "note": NOTE, **against(seconds)}
 
 
-SMALL, LSA1 = decoder("small"), lsa1(3)
+SMALL, LSA1 = CASES["decoder_small"].config, lsa1(3)
 
 MEASURED: dict[str, Callable[[Settings], Entry]] = {
     "capture_small": partial(cost, SMALL, "everything", "capture all activations of the decoder small"),

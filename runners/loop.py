@@ -150,7 +150,7 @@ def _train_and_finish(
     start: Start,
 ) -> None:
     for run in runs:
-        if not run.config.requires:
+        if not run.config.requires and not run.config.shared:
             model_of(run.config)  # a part of a plugin's that cannot be is refused before anything is written
     for run in runs:
         new = begin(run, width, device_text(), llc.note(outputs.llc), start)

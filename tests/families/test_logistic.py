@@ -180,7 +180,7 @@ def test_another_source_of_the_family_is_another_run(both: None) -> None:
 
     config = LogisticConfig()
     assert config.plugins == (LOADED["logistic"].record,)
-    LOADED["logistic"] = LOADED["logistic"]._replace(digest="another")
+    LOADED["logistic"] = LOADED["logistic"]._replace(digest="another", trained="another")
     changed = replace(config)
     assert changed.plugins == ("logistic:another",)
     assert config_id(changed) != config_id(config)
