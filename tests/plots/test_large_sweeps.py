@@ -88,6 +88,7 @@ def test_a_figure_with_its_rest_left_out_is_that_of_its_conditions(source: Path)
     assert "(train_noise_mode=clean)" in " ".join(asked.get_supxlabel().split())
 
 
+@pytest.mark.slow
 def test_the_command_names_what_is_left_out_and_its_commands_run(source: Path, tmp_path: Path) -> None:
     done = processes.command("plots.fig_templates", "--from", source, "--out", tmp_path / "figs")
     assert (done.returncode, done.stderr) == (0, "")
