@@ -90,6 +90,7 @@ def current_rows(
     """The rows of a table from the runs as they are now; `cleared` runs count as not begun."""
     rows, below = [], table.relative_folder(folder, out)
     for point in points:
+        outputs_of(family_of(point.run.config))  # a plugin's that fails says so itself
         name = point.run.name
         parent = folder / NO_FOLDER if name in cleared else folder
         with expecting(folder / name, "a finished run of a sweep; --overwrite retrains it"):

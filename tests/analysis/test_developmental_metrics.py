@@ -62,7 +62,7 @@ def test_a_decoder_has_all_parts_at_every_checkpoint(workshop: Workshop, decoder
     np.testing.assert_allclose(rows["id_mse_noisy"], 2 * rows["loss"], rtol=1e-5)
     for prefix in ("id", "ood"):
         np.testing.assert_allclose(
-            rows[f"{prefix}_mse_noiseless"] / 4, [record[f"{prefix}_loss"] for record in own], rtol=1e-5
+            rows[f"{prefix}_mse_noiseless"] / 4, [record[f"eval_{prefix}_loss"] for record in own], rtol=1e-5
         )
         for name in ("delta_ridge", "delta_dmmse"):
             np.testing.assert_allclose(

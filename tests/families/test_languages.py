@@ -200,11 +200,11 @@ def test_records_put_gradient_descent_at_0_of_the_way_and_the_optimum_at_1() -> 
     for name, way in (("gd", 0.0), ("optimum", 1.0)):
         values = eval_metrics(constructed(config, baselines.predictors[name]), {}, eval_set)
         assert values["eval_way_to_optimum"] == pytest.approx(way, abs=1e-5)  # float32 predictions
-        assert values[f"{name}_preds_mse"] == pytest.approx(0, abs=1e-10)
-        assert values[f"{name}_cosine"] == pytest.approx(1, abs=1e-5)
+        assert values[f"eval_{name}_preds_mse"] == pytest.approx(0, abs=1e-10)
+        assert values[f"eval_{name}_cosine"] == pytest.approx(1, abs=1e-5)
         for other, predictions in eval_set.predictions.items():
             expected = np.mean((eval_set.predictions[name].astype(float) - predictions) ** 2)
-            assert values[f"{other}_preds_mse"] == pytest.approx(expected, abs=1e-6), other
+            assert values[f"eval_{other}_preds_mse"] == pytest.approx(expected, abs=1e-6), other
     assert values["eval_loss"] < values["eval_gd_loss"]
     assert eval_set.predictions.keys() == baselines.predictors.keys()
 

@@ -57,7 +57,7 @@ def test_a_run_leaves_what_the_contract_says(lsa_run: Path, stack_run: Path) -> 
         files = {str(path.relative_to(run)) for path in run.rglob("*") if path.is_file()} - {layout.LOCK}
         assert files == {
             *(layout.MANIFEST, layout.CONFIG, layout.META, layout.METRICS, layout.SUMMARY),
-            *(layout.PARAMS, layout.PARAMS_PICKLE),
+            *(layout.PARAMS, layout.PARAMS_PICKLE, "checkpoints/step_00000060.safetensors"),  # its last state
             *(layout.ANALYSIS_BATCH, layout.LAYERWISE, "figs/loss.png", "figs/layerwise.png"),
         }
         assert read(run / layout.META)["status"] == "done"

@@ -196,7 +196,7 @@ def test_a_resume_gets_its_threads_unless_the_plugin_has_started_jax(
     starts: bool, workshop: Workshop, tmp_path: Path
 ) -> None:
     plugin = tmp_path / "mine.py"
-    plugin.write_text(f"import jax, plugins\nN = {'jax.numpy.ones(3) + 1' if starts else 0}\n")
+    plugin.write_text(f"import jax\nfrom icl_lab.lab import plugins\nN = {'jax.numpy.ones(3) + 1' if starts else 0}\n")
     words = (LSA1, *SIZES, "--plugin", plugin, "--out", tmp_path / "run")
     stopped = workshop.run(*words, NPROC="3", PYTHONPATH=INTERRUPTED, INTERRUPT="after:step_*.safetensors:SIGTERM")
     assert stopped.returncode == 143, stopped.stderr
