@@ -66,7 +66,7 @@ def test_a_decoder_has_all_parts_at_every_checkpoint(workshop: Workshop, decoder
         )
         for name in ("delta_ridge", "delta_dmmse"):
             np.testing.assert_allclose(
-                rows[f"{prefix}_{name}"], [record[f"{prefix}_{name}"] for record in own], rtol=1e-5
+                rows[f"{prefix}_{name}"], [record[f"eval_{prefix}_{name}"] for record in own], rtol=1e-5
             )
     gained = rows["id_mse_noisy_1"] - rows["id_mse_noisy_6"]
     np.testing.assert_allclose(rows["id_icl_1_k_text"], gained, atol=1e-9)
