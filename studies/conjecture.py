@@ -17,11 +17,8 @@ import numpy as np
 
 from icl_lab.analysis import algorithm_distance, compared
 from icl_lab.analysis.algorithm_distance import FINAL, OF_LANGUAGES
-from icl_lab.analysis.compared import as_regression, has_queries, plugins_baselines, why_not
-from icl_lab.analysis.loaded_run import ComparedRun, baselines_of
-from icl_lab.families.layerwise.config import LayerwiseConfig
-from icl_lab.families.regression.config import RegressionConfig, gd_steps
-from icl_lab.families.regression.task import GradientDescent, make_model, make_test_batch
+from icl_lab.analysis.compared import has_queries
+from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.lab import cli
 from icl_lab.lab.configs.registry import family_of_model
 from icl_lab.lab.loaded_plugins import LOADED
@@ -29,14 +26,12 @@ from icl_lab.lab.plugin_files import PluginError, plugin_errors
 from icl_lab.lab.registries import CONJECTURES, Conjecture
 from icl_lab.plots.algorithm_distance import draw_matrices, draw_over_training
 from icl_lab.src import intervals
-from icl_lab.src.batch import Batch
-from icl_lab.src.checks import ConfigError, require
+from icl_lab.src.checks import ConfigError
 from icl_lab.src.registries import MODEL, NAMED_BASELINES
-from icl_lab.src.words import did_you_mean
 from icl_lab.store import layout
 from icl_lab.store.lock import locked
 from icl_lab.store.readers import StoreError, expecting, read_csv
-from icl_lab.studies import conjecture_seeds
+from icl_lab.studies import conjecture_checks, conjecture_seeds
 from icl_lab.studies.claim import OURS, UNTRAINED_SUFFIX, Claim, Rival, Untrained
 from icl_lab.studies.distance_figure import SCALE_OF, Distances
 from icl_lab.studies.runs import Runs
@@ -68,7 +63,7 @@ def load(file: Path, profile: str) -> Study:
     with _errors_at(conjecture, file):
         study = study_of(plugin.name, file, profile)
         configs = [runs_of(plan([runs.grid]))[-1].config for runs in study.runs.values()]
-        _check_algorithm(conjecture, configs[0], file)
+        conjecture_checks.check(conjecture, configs[0], file)
     return study
 
 
@@ -128,55 +123,6 @@ def _errors_at(conjecture: Conjecture, file: Path) -> Iterator[None]:
 def _place(source: str, line: int, file: Path) -> str:
     """A file and a line, the file as it was typed if it is the plugin itself."""
     return f"{file if Path(source).resolve() == file.resolve() else source}, line {line}"
-
-
-def _check_algorithm(conjecture: Conjecture, config: Any, file: Path) -> None:
-    """`ConfigError` if the algorithm is unknown or not defined for these runs; calls plugins' baselines, without data.
-
-    Whether the others are defined that a family fits, or makes of a run that is required, its runs say.
-    """
-    name, known = conjecture.algorithm, why_not(config)
-    if not name and conjecture.measure is not None:
-        return
-    near = did_you_mean(name, known) or f"; the known ones are {', '.join(known)}"
-    require(has_queries(config), f"{conjecture.model} predicts no labels of queries; state a measure of its runs alone")
-    require(name in known, f"algorithm is {name!r}, which runs of {conjecture.model} are not compared with{near}")
-    require(not known[name], f"{name!r} is not defined for these runs: {known[name]}")
-    if isinstance(config, RegressionConfig | LayerwiseConfig):
-        _check_regression(name, config if isinstance(config, RegressionConfig) else as_regression(config), file)
-    else:
-        _check_shapes(config, file)
-
-
-def _check_regression(name: str, config: RegressionConfig, file: Path) -> None:
-    import jax
-
-    with plugin_errors(file):
-        batch = jax.eval_shape(partial(make_test_batch, config))
-    descent = GradientDescent(gd_steps(config.model), 1.0, "given")
-    run = ComparedRun(Path(), config, make_model(config), None, batch, descent)
-    for baseline in NAMED_BASELINES:
-        with plugin_errors(file):
-            predict = baselines_of(run, (baseline,))[baseline]
-            shape = None if isinstance(predict, str) else jax.eval_shape(predict, batch).shape
-        right = shape in (None, batch.y_query.shape)
-        require(right, f"{baseline!r} gives predictions of shape {shape}; it must give one for each task, [B]")
-    defined = baselines_of(run, (name,))[name]
-    require(not isinstance(defined, str), f"{name!r} is not defined for these runs: {defined}")
-
-
-def _check_shapes(config: Any, file: Path) -> None:
-    """`ConfigError` for a plugin's baseline whose predictions have not the shape of the labels of these batches."""
-    import jax
-
-    shapes = config.batch_shapes()
-    fields: dict[str, Any] = {name: jax.ShapeDtypeStruct(shape, "float32") for name, shape in shapes.items()}
-    batch = Batch(**fields)
-    for name, predict in plugins_baselines(config).items():
-        with plugin_errors(file):
-            shape = jax.eval_shape(predict, batch).shape
-        right = shape == batch.y_query.shape
-        require(right, f"{name!r} gives predictions of shape {shape}; it must give {batch.y_query.shape}")
 
 
 # --- what is measured ---

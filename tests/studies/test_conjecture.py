@@ -118,6 +118,12 @@ WRONG = {
         stated(model="'sine'", settings="{'steps': 2}").replace("batch.x_query) / n", "batch.x_query)[:, None] / n"),
         r"'best_step' gives predictions of shape \(\d+, 1\); it must give \(\d+,\)",
     ),
+    "shape beside a measure": (
+        stated("", cosine=None, measure="constant", accepted="(0, 3)", settings="{'dim': 4, 'steps': 2}").replace(
+            "batch.x_query) / n", "batch.x_query)[:, None] / n"
+        ),
+        r"'best_step' gives predictions of shape \(\d+, 1\); it must give one for each task",
+    ),
     "no algorithm": (stated(""), rf"line {LINE}: cosine need an algorithm"),
     "setting": (stated(settings="{'num_layer': 2}"), rf"line {LINE}: .*num_layer.* did you mean"),
     "algorithm": (stated("best_stap"), rf"line {LINE}: algorithm is 'best_stap', which.*did you mean best_step\?"),
