@@ -19,6 +19,11 @@ from icl_lab.src.checks import ConfigError, require
 DIGITS = 16  # of a SHA-256, in hexadecimal
 FILES = "FILES"  # what a source of a plugin calls its data files
 MOST_SOURCE = 2**24  # bytes of a source
+# what is imported, from where -> what stands behind its name where a conjecture is stated
+CALLED: dict[tuple[str | None, str], str] = {
+    ("icl_lab.lab", "plugins"): ".conjecture",
+    ("icl_lab.lab.plugins", "conjecture"): "",
+}
 
 
 def digest_of(path: Path) -> str:
@@ -53,14 +58,15 @@ def _digest(path: Path, hashed: Callable[[bytes], bytes]) -> str:
 def without_conjecture(source: bytes) -> bytes:
     """A source in which each `plugins.conjecture(...)` at the top level has lost its literal arguments.
 
-    Arguments that are computed stay: they may depend on anything. A source without such a call stays as it is.
+    Arguments that are computed stay: they may depend on anything. A source without such a call stays as it is, and so
+    does one that gives another meaning to the name by which it is called.
     """
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
         return source
-    lines = source.splitlines(keepends=True)
-    for node in reversed([each for each in tree.body if _states_conjecture(each)]):
+    lines, names = source.splitlines(keepends=True), _names_of_conjecture(tree)
+    for node in reversed([each for each in tree.body if _called(each) in names]):
         assert isinstance(node, ast.Expr)
         assert isinstance(node.value, ast.Call)
         call, end = node.value, (node.end_lineno or node.lineno) - 1
@@ -71,12 +77,34 @@ def without_conjecture(source: bytes) -> bytes:
     return b"".join(lines)
 
 
-def _states_conjecture(node: ast.stmt) -> bool:
-    """Whether a statement is `plugins.conjecture(...)`, or `conjecture(...)`."""
+def _called(node: ast.stmt) -> str:
+    """What a statement calls, as it is written; "" for one that is no call."""
     call = node.value if isinstance(node, ast.Expr) else None
-    called = call.func if isinstance(call, ast.Call) else None
-    name = called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
-    return name == "conjecture"
+    return ast.unparse(call.func) if isinstance(call, ast.Call) else ""
+
+
+def _names_of_conjecture(tree: ast.Module) -> set[str]:
+    """How a source that imports `icl_lab.lab.plugins`, or `conjecture` of it, and binds the name once, may call it."""
+    bound = [name for node in ast.walk(tree) for name in _bound_by(node)]
+    found = set()
+    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.level == 0]
+    for node in imports:
+        for alias in node.names:
+            name = alias.asname or alias.name
+            if bound.count(name) == 1 and (node.module, alias.name) in CALLED:
+                found.add(name + CALLED[node.module, alias.name])
+    return found
+
+
+def _bound_by(node: ast.AST) -> list[str]:
+    """The names that a node of a syntax tree gives a meaning."""
+    if isinstance(node, ast.alias):
+        return [(node.asname or node.name).partition(".")[0]]
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return [node.name]
+    if isinstance(node, ast.arg):
+        return [node.arg]
+    return [node.id] if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else []
 
 
 def _is_literal(node: ast.expr) -> bool:

@@ -173,8 +173,8 @@ def conjecture(
     of yours, or one that its family is compared with. Without an algorithm the `measure` alone is stated. `loss_ratio`,
     `cosine`: the accepted (low, high) of its loss over the algorithm's and of the cosine of their sensitivities.
     `measure(run)` -> a number of a run directory, with its `accepted` range; `scale` is that of its interval
-    (`src.intervals.SCALES`). `control`: settings that differ in the control, which is
-    trained; by default the control is the same networks untrained.
+    (`src.intervals.SCALES`). `control`: settings that differ in the control, which is trained; by default the control
+    is the same networks untrained.
     """
     from icl_lab.src import intervals  # imports NumPy
 

@@ -508,6 +508,7 @@ AS_IT_IS = {"algorithm": "gd", "settings": "{'lr': 1e-3}", "cosine": "(0.9, 1.0)
         ({"behind": "\nVALUE = 1"}, True),
         ({"before": "VALUE = 1; "}, True),
         ({"before": "if True: "}, True),  # it is not at the top level
+        ({"before": "plugins = OWN\n"}, True),  # what is called may be another
     ],
 )
 def test_the_values_of_a_conjecture_are_no_part_of_the_hash_that_runs_have(
@@ -517,6 +518,26 @@ def test_the_values_of_a_conjecture_are_no_part_of_the_hash_that_runs_have(
     other = written(tmp_path / "other.py", STATED.format(**AS_IT_IS | changed))
     assert digest_of(one) != digest_of(other)
     assert (trained_digest_of(one) != trained_digest_of(other)) is trained_again
+
+
+@pytest.mark.parametrize(
+    ("head", "call", "is_ours"),
+    [
+        ("from icl_lab.lab.plugins import conjecture", "conjecture", True),
+        ("from icl_lab.lab import plugins as ours", "ours.conjecture", True),
+        ("from helpers import conjecture", "conjecture", False),
+        ("import plugins", "plugins.conjecture", False),
+        ("from icl_lab.lab.plugins import conjecture\ndef conjecture(scale): pass", "conjecture", False),
+        ("from icl_lab.lab import plugins\ndef conjecture(scale): pass", "conjecture", False),
+    ],
+)
+def test_another_function_of_that_name_is_hashed_with_its_values(
+    head: str, call: str, is_ours: bool, tmp_path: Path
+) -> None:
+    """What it registers may depend on them."""
+    one = written(tmp_path / "one.py", f"{head}\n{call}(1)\n")
+    other = written(tmp_path / "other.py", f"{head}\n{call}(2)\n")
+    assert (trained_digest_of(one) == trained_digest_of(other)) is is_ours
 
 
 def test_without_a_conjecture_there_is_one_hash(tmp_path: Path) -> None:
