@@ -19,7 +19,7 @@ from icl_lab.store.readers import is_number
 from icl_lab.store.rundir import read_config
 
 OF_ANY_FAMILY = (
-    *("losses", "evaluate", "activations", "interventions", "probes"),
+    *("losses", "evaluate", "algorithm_distance", "activations", "interventions", "probes"),
     *("essential_dynamics", "developmental_metrics"),
     *("llc", "llc_calibrate", "llc_saturation", "stages", "develop"),
 )

@@ -201,7 +201,6 @@ OUTPUTS = Outputs(
         "attention_stats",
         "copying",
         "over_training",
-        "algorithm_distance",
         "position_steps",
     ),
     criteria=(
