@@ -128,6 +128,9 @@ decoders = [
     for seed in SEEDS
 ]
 decoders = those_that_trained(decoders)
+losses = [run.summary for run in decoders]
+ratios = [each["headline.id_tf_loss"] / each["headline.id_dmmse_loss"] for each in losses]
+show("loss over that of the exact predictor, dMMSE", ratios)
 
 
 def of_posterior(run: Run, pairs: int) -> float:
@@ -143,7 +146,7 @@ def of_posterior(run: Run, pairs: int) -> float:
 
 
 # %%
-last, seen = "blocks.3.resid_post", (1, 2, 4, 7)  # of 4 layers, and of 8 pairs
+last, seen = "blocks.1.resid_post", (1, 2, 4, 7)  # of two layers, and of eight pairs
 places = {
     f"{where}, {pairs} seen": 2 * pairs + offset for pairs in seen for where, offset in (("label", -1), ("input", 0))
 }
