@@ -18,6 +18,13 @@ from icl_lab.lab.configs.presets import preset, resolve, set_values
 from icl_lab.src.checks import ConfigError
 from icl_lab.src.prng import key
 from icl_lab.src.registries import BASELINES, NAMED, Baseline
+from icl_lab.store import layout
+from icl_lab.store.readers import read_csv, read_json
+from tests.doors import Ran, ran
+from tests.runners.tiny import copied, workshop
+from tests.test_icl_lab import decoder_run
+
+__all__ = ["decoder_run", "ran", "workshop"]
 
 SIZES: dict[str, Any] = {"eval_tasks": 32, "test_tasks": 40}
 
@@ -125,6 +132,19 @@ def test_a_plugins_baseline_is_one_of_any_family(model: str, registered: Any) ->
         assert {*tasks.predictors} == {*why_not(config)}
         shape = responses_on(tasks, {"mean_label": tasks.predictors["mean_label"]})["mean_label"].predictions.shape
         assert shape == tasks.targets.shape
+
+
+def test_the_command_takes_a_run_of_another_family(decoder_run: Path, ran: Ran, tmp_path: Path) -> None:
+    """Its table has the decoder, the exact predictors and the pairs of them; a figure is drawn."""
+    run = copied(decoder_run, tmp_path / "run")
+    done = ran("analysis.algorithm_distance", "--run", run)
+    assert "algorithm dmmse" in done.out
+    table = read_csv(run / layout.ALGORITHM_DISTANCE, ("value",), ("step", "row", "column", "measure"))
+    assert {*table["row"]} == {"tf", "ridge", "dmmse", "zero"}
+    own = read_json(run / layout.SUMMARY)["headline"]
+    found = table[(table["row"] == "tf") & (table["measure"] == "loss")]["value"].iloc[0]
+    assert found == pytest.approx(own["id_tf_loss"])
+    assert layout.figure(run, "algorithm_distance").exists()
 
 
 def test_what_is_not_compared_with_is_said() -> None:
