@@ -96,6 +96,8 @@ def _pytest(tree: Path, words: Sequence[str], seconds: float) -> tuple[int, str]
     """pytest's exit status, and the test function that failed first."""
     command = [sys.executable, "-m", "pytest", *SELECTION, "-x", "-q", "-n", "0", *words]
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    # compiled files are known by the second and the size of their source, which a fault may leave as they are
+    pipes["env"] = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
     with subprocess.Popen(command, cwd=tree, start_new_session=True, **pipes) as process:
         try:
             said, _ = process.communicate(timeout=seconds)
