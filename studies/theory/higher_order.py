@@ -251,7 +251,6 @@ CLAIMS: tuple[Claim, ...] = (
 REMARKS: dict[str, str] = {
     "order_exact_1000_2": "All ten runs have 1.17 to 1.24 times the loss of GD++ with its best rates, where two steps of conjugate gradients have 1.60: they are between the two, nearer to GD++.",
     "order_exact_100_3_learnt": "Of seeds 0 to 7 seven have .0095 to .0100 of the loss of predicting zero, and one is stuck at .183: their mean, .014 [.007, .028], was a claim, undecided.",
-    "order_nearer_than_conjugate_gradients": "Two runs are at .011 and .012, six at .090 to .093; all eight are nearer to GD++, and the interval ends at .104.",
     "order_looped_mean": "The mean falls like the median, to .73 to .75 of its value at the trained depth: no few contexts of large eigenvalues make it grow.",
 }
 # fmt: on

@@ -230,6 +230,7 @@ CLAIMS: tuple[Claim, ...] = (
 
 # fmt: off
 REMARKS: dict[str, str] = {
+    "prior_mixture_is_nearest": "All eight decoders are ten times nearer to the mixture's posterior than to ridge; but the posterior over the centres alone is so too, at .063 [.061, .065], so that this measure does not tell the two apart.",
     "prior_ascent_place": "In three of five runs after two pairs, in two after three.",
     "prior_learns_outside": "After 10 000 steps the decoders retrieve and do not learn: the slope is 0 in all five runs, as in the pilot. Whether a longer training brings the second mode is not measured.",
     "prior_many_pairs": "In all five runs 2.9 to 3.1: nearer to retrieval alone, 4.1, than to the posterior, which goes on learning within a component (see prior_learns_outside).",
