@@ -29,7 +29,6 @@ from icl_lab.analysis.development.llc_curve import read_curve
 from icl_lab.analysis.development.milestones import LEAST, Stage, fit, milestones, stages, within
 from icl_lab.analysis.development.nulls import Change, Row
 from icl_lab.analysis.llc.checkpoints import estimate_run, selected
-from icl_lab.analysis.llc.health import is_healthy
 from icl_lab.analysis.llc.settings import SELECTIONS, SETTINGS, TYPES, Settings, selection
 from icl_lab.analysis.llc_saturation import has_line, line
 from icl_lab.analysis.loaded_run import LoadedRun, load_run
@@ -39,6 +38,7 @@ from icl_lab.plots.develop import draw_development
 from icl_lab.src.checks import require
 from icl_lab.store import layout
 from icl_lab.store.atomic import csv_bytes, write_bytes, write_csv, write_json
+from icl_lab.store.llc_rows import SAID, is_usable, read_development
 from icl_lab.store.metrics import last_step
 from icl_lab.store.readers import expecting, read_csv, read_json
 from icl_lab.store.rundir import read_config
@@ -46,7 +46,7 @@ from icl_lab.store.rundir import read_config
 OF_A_MILESTONE = ("step", "low", "high", "support", "since", "until", "sides")
 OF_A_STAGE = ("stage", "start", "end", "type", "claimed")
 OF_A_CHANGE = (*OF_A_STAGE, *Change._fields, "differs")  # columns, with or without rows
-OF_LLC = ("loss", "llc", "llc_low", "llc_high", "saturation", "health", "radius", "norm")
+OF_LLC = ("loss", "llc", "llc_low", "llc_high", "saturation", *SAID, "radius", "norm")
 CURVE = 50  # places of the fitted curve, about, in develop.json
 VERSION = 5  # of what is measured: another one is measured again
 CHAINS = {"chains": 4, "burn_in": 200, "draws": 400, "tasks": 2048}
@@ -57,7 +57,7 @@ PUBLISHED = "published"
 class Recipe(NamedTuple):
     """What is measured: settings of the LLC by name, checkpoints as in `analysis.llc`, and of the rest.
 
-    The stages are those of the LLC at the first setting, at checkpoints that are healthy at all settings but those that
+    The stages are those of the LLC at the first setting, at checkpoints that are usable at all settings but those that
     are `saturated`, where no chain is. walks, smoothing, seed: of the essential dynamics; hessian: with the Hessian's
     trace and top eigenvalue, from so many probes.
     """
@@ -79,22 +79,22 @@ def develop(run: Path, recipe: Recipe) -> dict[str, Any]:
     none.
     """
     if is_developed(run, recipe):
-        return dict(read_json(run / layout.DEVELOP))
+        return read_development(run)
     rows = {name: list(estimate_run(run, setting, recipe.checkpoints)) for name, setting in recipe.settings.items()}
     loaded = load_run(run)
     measured, _ = developmental_metrics.write(loaded, recipe.hessian, recipe.probes, recipe.seed)
     dynamics = essential_dynamics.write(loaded, recipe.walks, recipe.smoothing, recipe.seed)
     unsaturated = {name: estimates for name, estimates in rows.items() if name not in recipe.saturated}
-    healthy = nulls.healthy_at_all(unsaturated)
+    usable = nulls.usable_at_all(unsaturated)
     first = next(iter(recipe.settings.values()))
-    staged = llc_stages(run, first, healthy)
-    changes = stage_rows(run, recipe, rows, staged.stages, healthy)
+    staged = llc_stages(run, first, usable)
+    changes = stage_rows(run, recipe, rows, staged.stages, usable)
     facts = {
         "of": digest(run, recipe),
         "settings": {name: asdict(setting) for name, setting in recipe.settings.items()},
         "lines": {name: line(name, estimates)._asdict() for name, estimates in rows.items() if has_line(estimates)},
-        "healthy": {name: [sum(map(is_healthy, estimates)), len(estimates)] for name, estimates in rows.items()},
-        "healthy_at_all": healthy,
+        "usable": {name: [sum(map(is_usable, estimates)), len(estimates)] for name, estimates in rows.items()},
+        "usable_at_all": usable,
         "milestones": staged.milestones,
         "curve": staged.curve,
         "change_points": staged.change_points,
@@ -164,15 +164,15 @@ class LlcStages(NamedTuple):
     curve: dict[str, list[float]]
 
 
-def llc_stages(run: Path, settings: Settings, healthy: Sequence[int]) -> LlcStages:
+def llc_stages(run: Path, settings: Settings, usable: Sequence[int]) -> LlcStages:
     """The stages of the LLC over these checkpoints: none without a milestone, or with fewer than a fit takes.
 
     The curve is at places evenly spaced in log step; without a fit it has none.
     """
-    if len(healthy) < LEAST:
+    if len(usable) < LEAST:
         return LlcStages([], [], [], {"step": [], "llc": [], "llc_se": []})
     curve = read_curve(run, settings.name)
-    chosen = np.isin(curve.steps, healthy)
+    chosen = np.isin(curve.steps, usable)
     steps, llc, errors, loss = (values[chosen] for values in (curve.steps, curve.llc, curve.errors, curve.loss))
     fitted = fit(steps, llc, errors)
     llc_milestones, alone = milestones(fitted), milestones(fit(steps, curve.loss_alone[chosen], errors))
@@ -193,15 +193,15 @@ def llc_stages(run: Path, settings: Settings, healthy: Sequence[int]) -> LlcStag
 
 
 def stage_rows(
-    run: Path, recipe: Recipe, rows: Mapping[str, Sequence[Row]], llc_stages: Sequence[Stage], healthy: Sequence[int]
+    run: Path, recipe: Recipe, rows: Mapping[str, Sequence[Row]], llc_stages: Sequence[Stage], usable: Sequence[int]
 ) -> list[dict[str, Any]]:
     """A row for each stage and setting: changes with their nulls, and whether the stage is claimed.
 
-    A stage begins and ends at the healthy checkpoints that are nearest to its milestones.
+    A stage begins and ends at the usable checkpoints that are nearest to its milestones.
     """
     said: list[dict[str, Any]] = []
     for number, stage in enumerate(llc_stages):
-        start, end = (nulls.nearest(healthy, step) for step in (stage.start, stage.end))
+        start, end = (nulls.nearest(usable, step) for step in (stage.start, stage.end))
         if start == end:
             continue
         changes = [_change(run, recipe, name, estimates, start, end) for name, estimates in rows.items()]
@@ -273,7 +273,7 @@ def _line(line: Mapping[str, Any] | None) -> str:
         return "no line in the loss: chains diverge at all checkpoints but two or fewer"
     return (
         f"slope / -nbeta {line['slope_over_minus_nbeta']:.2f}, correlation with the loss {line['correlation']:.2f}, "
-        f"{line['healthy']} of {line['checkpoints']} checkpoints healthy"
+        f"{line['usable']} of {line['checkpoints']} checkpoints usable"
     )
 
 

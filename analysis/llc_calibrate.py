@@ -3,7 +3,7 @@
 python -m analysis.llc_calibrate --run DIR --steps early,middle,last
 
 Writes analysis/llc_calibration.csv and .json, and figs/llc_calibration.png: heat maps of the LLC, saturation, trend and
-acceptance. The cell to use is printed with its reason, or why no cell is healthy, and whether the order of the
+acceptance. The cell to use is printed with its reason, or why no cell is usable, and whether the order of the
 checkpoints depends on the setting.
 """
 
@@ -25,7 +25,6 @@ from icl_lab.analysis.command import Command
 from icl_lab.analysis.hessian import largest_eigenvalue
 from icl_lab.analysis.llc.checkpoints import checkpoints
 from icl_lab.analysis.llc.estimator import CURVATURE_TASKS, Estimator, first, mask_of
-from icl_lab.analysis.llc.health import HEALTHY, is_healthy
 from icl_lab.analysis.llc.settings import FLAGS, STEP, Settings, add_flag, help_of
 from icl_lab.families.shared_arrays import shared_with
 from icl_lab.lab import cli
@@ -36,6 +35,7 @@ from icl_lab.src.model import Params
 from icl_lab.src.precision import use_highest_precision
 from icl_lab.store import layout, rundir
 from icl_lab.store.atomic import write_csv, write_json
+from icl_lab.store.llc_rows import BETWEEN, is_usable
 from icl_lab.store.metrics import last_step
 
 WORDS = {"early": 0.1, "middle": 0.5, "last": 1.0}  # of the training's steps: the nearest checkpoint
@@ -122,36 +122,36 @@ def nearest(steps: Sequence[int], to: float) -> int:
 
 
 def advise(rows: Sequence[Mapping[str, Any]]) -> Advice:
-    """Of the healthy cells that forget w* within their burn-in the one of the weakest pull gamma / nbeta, and of these
+    """Of the usable cells that forget w* within their burn-in the one of the weakest pull gamma / nbeta, and of these
     the one of the narrowest intervals.
     """
     require(bool(rows), "a grid has a cell or more")
     cells = by_cell(rows)
     steps = {row["step"] for row in rows}
-    healthy = {
+    usable = {
         cell: cell_rows
         for cell, cell_rows in cells.items()
-        if {row["step"] for row in cell_rows if is_healthy(row)} == steps
+        if {row["step"] for row in cell_rows if is_usable(row)} == steps
     }
-    order = order_of_checkpoints(cells, healthy)
-    if not healthy:
+    order = order_of_checkpoints(cells, usable)
+    if not usable:
         return Advice(None, why_none(cells), order)
-    known = {cell for cell, cell_rows in healthy.items() if forgets(cell_rows[0])}
+    known = {cell for cell, cell_rows in usable.items() if forgets(cell_rows[0])}
     if not known:
-        least = min(cell_rows[0]["relaxation"] / cell_rows[0]["thin"] for cell_rows in healthy.values())
+        least = min(cell_rows[0]["relaxation"] / cell_rows[0]["thin"] for cell_rows in usable.values())
         return Advice(
             None,
-            f"{len(healthy)} of {len(cells)} cells are healthy at every checkpoint, but none forgets w* within its "
+            f"{len(usable)} of {len(cells)} cells are usable at every checkpoint, but none forgets w* within its "
             f"burn-in, 2 / (eps gamma) steps: raise burn_in to {math.ceil(least)} or more",
             order,
         )
     weakest = min(cell.gamma / cell.nbeta for cell in known)
-    best = min((cell for cell in known if cell.gamma / cell.nbeta == weakest), key=lambda cell: width(healthy[cell]))
+    best = min((cell for cell in known if cell.gamma / cell.nbeta == weakest), key=lambda cell: width(usable[cell]))
     return Advice(
         best,
         f"eps {best.eps:.3g}, nbeta {best.nbeta:.4g}, gamma {best.gamma:.4g}: of {len(known)} cells in {len(cells)} "
-        "that are healthy at every checkpoint and forget w* within their burn-in the one with the weakest pull "
-        f"(gamma / nbeta {weakest:.3g}) and the narrowest intervals (±{100 * width(healthy[best]):.0f} % of the LLC)",
+        "that are usable at every checkpoint and forget w* within their burn-in the one with the weakest pull "
+        f"(gamma / nbeta {weakest:.3g}) and the narrowest intervals (±{100 * width(usable[best]):.0f} % of the LLC)",
         order,
     )
 
@@ -176,14 +176,14 @@ def width(rows: Sequence[Mapping[str, Any]]) -> float:
 
 
 def why_none(cells: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> str:
-    """Why no cell is healthy at every checkpoint: the reasons with their counts, and where w* is no minimum."""
+    """Why no cell is usable at every checkpoint: the reasons with their counts, and where w* is no minimum."""
     kinds = Counter(
-        reason.partition(":")[0]
+        word
         for cell_rows in cells.values()
         for row in cell_rows
-        for reason in row["health"].split("; ")
+        for word in dict.fromkeys(reason.partition(":")[0] for reason in row["reasons"].split(BETWEEN))
     )
-    kinds.pop(HEALTHY, None)
+    kinds.pop("", None)
     counts = ", ".join(f"{kind} ({count})" for kind, count in kinds.most_common())
     total = sum(len(cell_rows) for cell_rows in cells.values())
     below = sorted({row["step"] for cell_rows in cells.values() for row in cell_rows if row["llc_high"] < 0})
@@ -193,23 +193,23 @@ def why_none(cells: Mapping[Cell, Sequence[Mapping[str, Any]]]) -> str:
         if below
         else ""
     )
-    return f"no cell of {len(cells)} is healthy at every checkpoint; of {total} estimates: {counts}{no_minimum}"
+    return f"no cell of {len(cells)} is usable at every checkpoint; of {total} estimates: {counts}{no_minimum}"
 
 
-def order_of_checkpoints(cells: Mapping[Cell, Sequence[Mapping[str, Any]]], healthy: Mapping[Cell, Any]) -> str:
+def order_of_checkpoints(cells: Mapping[Cell, Sequence[Mapping[str, Any]]], usable: Mapping[Cell, Any]) -> str:
     """Whether the order of the checkpoints by LLC depends on the setting, in a sentence."""
     orders = {cell: order for cell, cell_rows in cells.items() if (order := _order(cell_rows))}
     if len(next(iter(cells.values()))) < 2:
         return "one checkpoint has no order"
     counts = Counter(orders.values()).most_common()
     listed = ", ".join(f"{order} in {count}" for order, count in counts)
-    healthy_orders = Counter(order for cell, order in orders.items() if cell in healthy)
+    usable_orders = Counter(order for cell, order in orders.items() if cell in usable)
     if not counts:
         return "no cell has an estimate at every checkpoint, so they have no order"
     if len(counts) == 1:
         return f"the order of the checkpoints is the same in all {len(orders)} cells with an estimate: {listed}"
-    trusted = {0: "none is healthy", 1: "the same in all healthy ones"}.get(
-        len(healthy_orders), "and differs between healthy ones"
+    trusted = {0: "none is usable", 1: "the same in all usable ones"}.get(
+        len(usable_orders), "and differs between usable ones"
     )
     return f"the order of the checkpoints depends on the setting: steps {listed} of {len(orders)} cells; {trusted}"
 

@@ -23,11 +23,11 @@ import numpy as np
 
 from icl_lab.analysis.command import Command
 from icl_lab.analysis.llc.checkpoints import estimate_run
-from icl_lab.analysis.llc.health import is_healthy
 from icl_lab.analysis.llc.settings import FLAGS, SELECTIONS, SETTINGS, TYPES, Settings, selection
 from icl_lab.lab import cli
 from icl_lab.plots.llc import draw_saturation
 from icl_lab.src.checks import require
+from icl_lab.store.llc_rows import is_usable
 
 PUBLISHED = SETTINGS["published"]
 LEAST = 3  # checkpoints that say something of a line
@@ -38,7 +38,7 @@ class Line(NamedTuple):
     """The LLC of a setting as a line in the loss L(w*), by least squares over checkpoints.
 
     slope and slope / -nbeta, which is 1 where all draws have one loss; correlation of LLC and loss; mean saturation,
-    where L(w*) is below the null predictor's loss; healthy: of how many checkpoints.
+    where L(w*) is below the null predictor's loss; usable: of how many checkpoints.
     """
 
     setting: str
@@ -49,7 +49,7 @@ class Line(NamedTuple):
     slope_over_minus_nbeta: float
     correlation: float
     saturation: float
-    healthy: int
+    usable: int
     checkpoints: int
 
 
@@ -90,7 +90,7 @@ def line(name: str, rows: Sequence[Mapping[str, Any]]) -> Line:
         -slope / nbeta,
         float(np.corrcoef(losses, llcs)[0, 1]) if np.ptp(llcs) > 0 else 0.0,
         float(np.mean([value for row in kept if np.isfinite(value := row["saturation"])] or [np.nan])),
-        sum(map(is_healthy, rows)),
+        sum(map(is_usable, rows)),
         len(rows),
     )
 

@@ -62,18 +62,18 @@ class Development(NamedTuple):
 
 
 def write(
-    run: Path, others: Sequence[Path], setting: str | None, healthy_only: bool, rule: Rule
+    run: Path, others: Sequence[Path], setting: str | None, usable_only: bool, rule: Rule
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Writes stages.csv and .json, and gives their contents. Nothing is written if the runs cannot be compared."""
-    first = read_curve(run, setting, healthy_only)
-    curves = [first, *(read_like(other, first, healthy_only) for other in others)]
+    first = read_curve(run, setting, usable_only)
+    curves = [first, *(read_like(other, first, usable_only) for other in others)]
     _check_seeds(curves)
     development, alone = _development(first, first.llc, rule), _development(first, first.loss_alone, rule)
     seeds = [development, *(_development(curve, curve.llc, rule) for curve in curves[1:])]
     facts = {
         "setting": first.setting,
         "settings": {name: _plain(value) for name, value in first.settings.items()},
-        "healthy_only": healthy_only,
+        "usable_only": usable_only,
         "checkpoints": _checkpoints(first),
         "diverged": first.diverged,
         "rule": rule._asdict(),
@@ -114,7 +114,7 @@ def _development(curve: LlcCurve, values: np.ndarray, rule: Rule) -> Development
 
 def _checkpoints(curve: LlcCurve) -> dict[str, list[Any]]:
     """What was fitted, as columns."""
-    columns = ("steps", "llc", "errors", "loss", "loss_alone", "healthy")
+    columns = ("steps", "llc", "errors", "loss", "loss_alone", "usable")
     return {name: getattr(curve, name).tolist() for name in columns}
 
 
@@ -142,12 +142,12 @@ def _milestone(
 ) -> dict[str, Any]:
     """A milestone, whether the loss alone has one within its interval, and what other seeds say of it.
 
-    healthy: of the checkpoints on either side of it, both.
+    usable: of the checkpoints on either side of it, both.
     """
     after = int(np.clip(np.searchsorted(curve.steps, milestone.step), 1, len(curve.steps) - 1))
     of_loss = within(milestone, alone.milestones)
     return _fields(milestone) | {
-        "healthy": bool(curve.healthy[after - 1 : after + 1].all()),
+        "usable": bool(curve.usable[after - 1 : after + 1].all()),
         "loss_has_one": of_loss is not None,
         "loss_step": None if of_loss is None else of_loss.step,
         "seeds": of_seeds(milestone, [one.milestones for one in seeds])._asdict() if len(seeds) > 1 else None,
@@ -190,10 +190,10 @@ def _plain(value: Any) -> Any:
 def measure(run: Path, flags: argparse.Namespace) -> Iterator[Mapping[str, Any]]:
     """Fits the curve, writes its milestones and stages, and draws them; prints both."""
     rule = Rule(flags.bound, flags.z, flags.length, flags.draws, flags.seed)
-    facts, table = write(run, flags.also, flags.setting, flags.healthy, rule)
+    facts, table = write(run, flags.also, flags.setting, flags.usable, rule)
     draw_stages(run)
-    healthy = facts["checkpoints"]["healthy"]
-    yield {"setting": facts["setting"], "checkpoints": len(healthy), "healthy": sum(healthy)}
+    usable = facts["checkpoints"]["usable"]
+    yield {"setting": facts["setting"], "checkpoints": len(usable), "usable": sum(usable)}
     for one in facts["milestones"]:
         yield _shown(one)
     if not facts["milestones"]:
@@ -206,7 +206,7 @@ def measure(run: Path, flags: argparse.Namespace) -> Iterator[Mapping[str, Any]]
 def _shown(milestone: Mapping[str, Any]) -> dict[str, Any]:
     """What is printed of a milestone."""
     numbers = {name: milestone[name] for name in ("low", "high", "support", "sides")}
-    words = {name: "yes" if milestone[name] else "no" for name in ("loss_has_one", "healthy")}
+    words = {name: "yes" if milestone[name] else "no" for name in ("loss_has_one", "usable")}
     over = milestone["seeds"]
     return (
         {"milestone": milestone["step"]}
@@ -223,7 +223,8 @@ def _stage(row: Mapping[str, Any]) -> dict[str, Any]:
 def _add(parser: cli.Parser) -> None:
     cli.add_list(parser, "--also", in_path, [], "further runs of the same training with other seeds")
     parser.add_argument("--setting", help="which of llc.csv, by the beginning of its name (default: the only one)")
-    parser.add_argument("--healthy", action="store_true", help="use healthy checkpoints alone")
+    parser.add_argument("--usable", action="store_true", help="leave out checkpoints that are not usable")
+    cli.add_former_names(parser, "usable", ["healthy"])
     parser.add_argument(
         "--bound", type=POSITIVE, default=BOUND, help="largest slope on a plateau, in heights of the curve per log step"
     )

@@ -3,7 +3,7 @@
 #
 # The local learning coefficient (LLC) says how little noise in the weights raises the loss: nbeta times the mean excess loss
 # of weights drawn around those of a checkpoint. Two small decoders learn one task and two tasks; the LLC is estimated over
-# their training at a healthy setting and at the published one, where the chains leave the model. Run this as a script from
+# their training at an unsaturated setting and at the published one, where the chains leave the model. Run this as a script from
 # the repository's root, `python -m demos_ref.degeneracy`. It takes about three minutes on two cores.
 
 # %%
@@ -11,12 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from icl_lab.analysis.llc.checkpoints import estimate_run
-from icl_lab.analysis.llc.health import HEALTHY
 from icl_lab.analysis.llc.settings import Settings
 from icl_lab.analysis.llc_saturation import PUBLISHED, line
 from icl_lab.lab.configs.presets import preset, resolve, set_values
 from icl_lab.plots.llc import draw_llc
 from icl_lab.runners.loop import run_one
+from icl_lab.store.llc_rows import is_usable
 
 # %% [markdown]
 # ## Training
@@ -38,12 +38,12 @@ for num_tasks in (1, 2):
 #
 # A draw w comes from exp(-nbeta L(w) - gamma/2 |w - w*|^2). The published gamma holds the weights within a radius of
 # sqrt(d / gamma) that is longer than the weights themselves. The saturation says how far the mean draw is on the way to a
-# predictor that knows nothing: above .3 a checkpoint is not healthy.
+# predictor that knows nothing: above .3 an estimate is not usable.
 
 # %%
 chains = Settings(chains=4, burn_in=200, draws=400, tasks=2048)
 settings = {
-    "healthy": replace(chains, eps=6e-5, nbeta=100.0, gamma=1000.0),
+    "unsaturated": replace(chains, eps=6e-5, nbeta=100.0, gamma=1000.0),
     "published": replace(chains, **PUBLISHED),
 }
 rows = {}
@@ -55,28 +55,28 @@ for num_tasks, run in runs.items():
         for row in rows[num_tasks, name]:
             print(
                 f"step {row['step']:5d}  loss {row['loss']:.3f}  LLC {row['llc']:7.2f} "
-                f"[{row['llc_low']:.2f}, {row['llc_high']:.2f}]  saturation {row['saturation']:.2f}  {row['health']}"
+                f"[{row['llc_low']:.2f}, {row['llc_high']:.2f}]  saturation {row['saturation']:.2f}  {row['verdict']}  {row['reasons']}"
             )
 
 # %% [markdown]
 # ## Is it the loss?
 #
 # Where the draws know nothing, they have one loss at every checkpoint, and the LLC is nbeta times what L(w*) lacks to it: a
-# line of slope -nbeta in the loss. At the healthy setting the early checkpoints, where w* is no minimum and the draws go below
-# it, make a slope too; the checkpoints that are healthy are on no such line.
+# line of slope -nbeta in the loss. At the unsaturated setting the early checkpoints, where w* is no minimum and the draws go below
+# it, make a slope too; the checkpoints that are usable are on no such line.
 
 # %%
 for (num_tasks, name), setting_rows in rows.items():
     fit = line(name, setting_rows)
-    healthy = sum(row["health"] == HEALTHY for row in setting_rows)
+    usable = sum(map(is_usable, setting_rows))
     print(
-        f"M = {num_tasks}, {name:9s}: slope / -nbeta {fit.slope_over_minus_nbeta:5.2f}, correlation "
+        f"M = {num_tasks}, {name:11s}: slope / -nbeta {fit.slope_over_minus_nbeta:5.2f}, correlation "
         f"{fit.correlation:5.2f}, mean saturation {fit.saturation:.2f}, "
-        f"{healthy} of {len(setting_rows)} checkpoints healthy"
+        f"{usable} of {len(setting_rows)} checkpoints usable"
     )
 
 # %% [markdown]
-# Each run's figs/llc.png shows the published setting, the last that was drawn, with hollow points where it is not healthy;
+# Each run's figs/llc.png shows the published setting, the last that was drawn, with hollow points where it is not usable;
 # analysis/llc.csv has both. With two tasks the decoder has to tell them apart by the context, and its LLC is higher than
 # with one.
 
@@ -84,5 +84,4 @@ for (num_tasks, name), setting_rows in rows.items():
 for name in settings:
     for num_tasks in runs:
         end = rows[num_tasks, name][-1]
-        healthy = end["health"] == HEALTHY
-        print(f"{name:9s} M = {num_tasks}: LLC at the end {end['llc']:.1f}, {'' if healthy else 'not '}healthy")
+        print(f"{name:11s} M = {num_tasks}: LLC at the end {end['llc']:.1f}, {'' if is_usable(end) else 'not '}usable")

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from icl_lab.plots import style
-from icl_lab.plots.llc import HEALTHY, steps_from_1
+from icl_lab.plots.llc import steps_from_1
 from icl_lab.store import layout
+from icl_lab.store.llc_rows import read_development, read_table, usable
 from icl_lab.store.readers import expecting, read_csv, read_json
 
 if TYPE_CHECKING:
@@ -41,10 +42,10 @@ PANELS: Mapping[str, Mapping[str, str]] = {
 
 def draw_development(run: Path) -> Path:
     """figs/develop.png, of what is in analysis/develop/ and of the essential dynamics."""
-    facts = read_json(run / layout.DEVELOP)
+    facts = read_development(run)
     with expecting(run / layout.DEVELOP, "the development of a run"):
-        health = [f"health_{name}" for name in facts["settings"]]
-    table = read_csv(run / layout.DEVELOP_TABLE, ("step", "loss"), health).sort_values("step")
+        suffixes = [f"_{name}" for name in facts["settings"]]
+    table = read_table(run / layout.DEVELOP_TABLE, ("step", "loss"), suffixes=suffixes).sort_values("step")
     paths = read_csv(run / layout.ESSENTIAL_DYNAMICS, NUMBERS, ("series",))
     with expecting(run / layout.DEVELOPMENT, "the development of a run"):
         return _draw(run, table, paths, facts)
@@ -86,11 +87,11 @@ def _loss(panel: Axes, table: pd.DataFrame, setting: str) -> None:
 
 
 def _llc(panel: Axes, table: pd.DataFrame, settings: Sequence[str], title: str) -> None:
-    """Healthy checkpoints filled, others hollow; the axis is that of the healthy ones."""
+    """Usable checkpoints filled, others hollow; the axis is that of the usable ones."""
     shown: list[float] = []
     for name, colour in zip(settings, (style.TRANSFORMER, style.OTHER, style.DESCENT), strict=False):
         values, low, high = (table[f"{column}_{name}"].to_numpy(float) for column in ("llc", "llc_low", "llc_high"))
-        good = (table[f"health_{name}"] == HEALTHY).to_numpy()
+        good = usable(table, f"_{name}")
         panel.plot(steps_from_1(table), values, color=colour, linewidth=0.6, alpha=0.5)
         panel.errorbar(
             steps_from_1(table)[good], values[good], [(values - low)[good], (high - values)[good]], fmt="o",
@@ -133,13 +134,13 @@ def _planes(panel: Axes, paths: pd.DataFrame, dynamics: Mapping[str, Any]) -> No
 
 
 def _caption(run: Path, facts: Mapping[str, Any]) -> str:
-    healthy = ", ".join(f"{name} {good} of {count}" for name, (good, count) in facts["healthy"].items())
+    filled = ", ".join(f"{name} {good} of {count}" for name, (good, count) in facts["usable"].items())
     dynamics, null, stages = facts["dynamics"], facts["dynamics"]["null"], facts["stages"]
     claimed = sum(stage["claimed"] for stage in stages)
     forms = "not sought" if dynamics["p_forms"] is None else f"{len(dynamics['forms'])}, of walks {null['forms']:.1f}"
     return (
-        f"{run.name}. Stages: {len(stages)}, of which claimed (blue): {claimed}. Healthy checkpoints "
-        f"(filled): {healthy}. Variance of the first component {dynamics['explained'][0]:.2f}, of random walks "
+        f"{run.name}. Stages: {len(stages)}, of which claimed (blue): {claimed}. Usable checkpoints "
+        f"(filled): {filled}. Variance of the first component {dynamics['explained'][0]:.2f}, of random walks "
         f"{null['explained'][0]:.2f}; forms: {forms}"
     )
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from icl_lab.plots import style
-from icl_lab.plots.llc import HEALTHY
 from icl_lab.store import layout
+from icl_lab.store.llc_rows import read_table, usable
 from icl_lab.store.readers import check_arrays, expecting, read_csv, read_json, read_npz
 from icl_lab.store.rundir import read_config
 
@@ -157,7 +157,7 @@ CELL, ROW = 0.52, 0.3  # inches of a cell
 
 def draw_calibration(run: Path) -> Path:
     """figs/llc_calibration.png, from llc_calibration.csv and .json."""
-    table = read_csv(run / layout.LLC_CALIBRATION, NUMBERS, ("health",))
+    table = read_table(run / layout.LLC_CALIBRATION, NUMBERS)
     with expecting(run / layout.LLC_ADVICE, "the advice of a calibration"):
         return _draw_calibration(run, table, read_json(run / layout.LLC_ADVICE).get("cell"))
 
@@ -183,7 +183,7 @@ def _draw_calibration(run: Path, table: pd.DataFrame, advised: Mapping[str, floa
                 panel.set_yticks(range(len(pairs)), [_label(cells, nbeta, gamma) for nbeta, gamma in pairs])
     style.caption(
         figure,
-        f"{run.name}; columns: step sizes eps from the smallest; a stroke: not healthy; blank: no number; "
+        f"{run.name}; columns: step sizes eps from the smallest; a stroke: not usable; blank: no number; "
         f"{'the frame: recommended' if advised else 'no cell is recommended'}",
     )
     return style.save(figure, run / layout.LLC_CALIBRATION_FIGURE, run)
@@ -218,7 +218,7 @@ def _draw_settings(panel: Axes, table: pd.DataFrame, name: str, pairs: list[Any]
     texts = [[f"{value:.3g}" if np.isfinite(value) else "" for value in row] for row in values]
     inks = numbered(panel, values, texts, 6, aspect="auto", **colours)
     for row, group in enumerate(groups):
-        for column in np.flatnonzero(group["health"] != HEALTHY):
+        for column in np.flatnonzero(~usable(group)):
             panel.plot([column - 0.47, column - 0.33], [row + 0.4, row - 0.4], color=inks[row, column], linewidth=1.2)
     sizes = groups[0]["eps"]
     panel.set_xticks(range(len(sizes)), [""] * len(sizes))

@@ -1,6 +1,6 @@
 """The dashboard of a run's local learning coefficients: the estimate, and diagnostics of its reliability.
 
-Filled points are healthy checkpoints; hollow ones are not, and no line goes through them; a cross is a checkpoint
+Filled points are usable checkpoints; hollow ones are not, and no line goes through them; a cross is a checkpoint
 without an estimate, whose chains diverged. Another figure compares the LLC at two settings with the loss.
 """
 
@@ -15,19 +15,19 @@ import numpy as np
 
 from icl_lab.plots import style
 from icl_lab.store import layout
-from icl_lab.store.readers import StoreError, expecting, read_csv, read_npz
+from icl_lab.store.llc_rows import NONE, NOT_COMPUTED, is_usable, read_table, usable
+from icl_lab.store.readers import StoreError, expecting, read_npz
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-HEALTHY = "healthy"
-TEXT = ("settings", "health", "data")
+TEXT = ("settings", "data")
 NUMBERS = (
     *("step", "llc", "llc_low", "llc_high", "loss", "null_loss", "saturation", "acceptance", "stability", "trend"),
     *("distance", "radius", "norm", "eps", "nbeta", "gamma", "batch_size", "chains", "burn_in", "draws"),
 )
-BOUNDS = {"saturation": 0.3, "stability": 1.0, "acceptance": 0.1}  # beyond which a checkpoint is unhealthy
+BOUNDS = {"saturation": 0.3, "stability": 1.0, "acceptance": 0.1}  # beyond which there is a reason against it
 FIRST = 0.5  # of the next step: where step 0 stands on a logarithmic axis
 SHOWN = 3  # checkpoints whose traces are drawn
 RUNNING = 20  # draws that a trace is averaged over, for the eye
@@ -37,7 +37,7 @@ CHAIN: dict[str, Any] = {"linewidth": 0.6, "alpha": 0.7}
 
 def draw_llc(run: Path, settings: str) -> Path:
     """figs/llc.png of the rows with these settings: their name, as in the column `settings` of llc.csv."""
-    table = read_csv(run / layout.LLC, ("step",), TEXT)
+    table = read_table(run / layout.LLC, ("step",), TEXT)
     rows = table[table["settings"] == settings].sort_values("step")
     if rows.empty:
         raise StoreError(f"{run / layout.LLC} has no rows of settings {settings}")
@@ -85,8 +85,8 @@ def _over_training(panel: Axes, table: pd.DataFrame) -> None:
 
 
 def _points(panel: Axes, table: pd.DataFrame, name: str, colour: str = style.TRANSFORMER) -> None:
-    """Healthy points filled and joined, the others hollow, and crosses where there is no number."""
-    good = (table["health"] == HEALTHY).to_numpy()
+    """Usable points filled and joined, the others hollow, and crosses where there is no number."""
+    good = usable(table)
     steps, values = steps_from_1(table), table[name].to_numpy(float)
     panel.plot(steps, np.where(good, values, np.nan), "o-", color=colour, markersize=3)
     panel.plot(steps[~good], values[~good], "o", color=colour, markersize=3.5, markerfacecolor="white")
@@ -154,9 +154,8 @@ def _trace(panel: Axes, row: pd.Series, excess: np.ndarray) -> None:
         panel.set_yscale("symlog", linthresh=1.0)
         panel.set_yticks([0, 1e5, 1e10, 1e20, 1e30])
     panel.set_xlim(0, values.shape[1] - 1)
-    panel.set_title(
-        textwrap.shorten(f"step {int(row['step'])}: {row['health']}", LETTERS, placeholder=" ..."), fontsize=8
-    )
+    told = row["reasons"].removeprefix(f"{NOT_COMPUTED}: ") if row["verdict"] == NONE else row["verdict"]
+    panel.set_title(textwrap.shorten(f"step {int(row['step'])}: {told}", LETTERS, placeholder=" ..."), fontsize=8)
     panel.set_xlabel("draw")
     panel.set_ylabel("nbeta x excess loss")
 
@@ -168,12 +167,12 @@ def _excess(run: Path, settings: str, step: int) -> np.ndarray:
 
 def _caption(run: Path, table: pd.DataFrame) -> str:
     row: Mapping[str, Any] = table.iloc[-1].to_dict()
-    unhealthy = int((table["health"] != HEALTHY).sum())
+    unusable = int((~usable(table)).sum())
     settings = ", ".join(f"{name} {row[name]:g}" for name in ("eps", "nbeta", "gamma", "batch_size"))
     chains = f"{row['chains']:g} chains of {row['draws']:g} draws after {row['burn_in']:g}, {row['data']} tasks"
     return (
-        f"{run.name}: {settings}; {chains}. Hollow: {unhealthy} of {len(table)} checkpoints are not healthy; crosses: "
-        f"no number. Dashed orange: the bound of what is healthy. Traces: running means of {RUNNING} draws, burn-in "
+        f"{run.name}: {settings}; {chains}. Hollow: {unusable} of {len(table)} checkpoints are not usable; crosses: "
+        f"no number. Dashed orange: the bound of what is usable. Traces: running means of {RUNNING} draws, burn-in "
         "shaded, black the LLC"
     )
 
@@ -204,19 +203,19 @@ def draw_saturation(run: Path, rows: Mapping[str, Rows]) -> Path:
     style.caption(
         figure,
         f"{run.name}: {first['chains']:g} chains of {first['draws']:g} draws after {first['burn_in']:g}; hollow: not "
-        "healthy; dashed, left: nbeta (L_null - L(w*)), where draws are no better than the null predictor; "
+        "usable; dashed, left: nbeta (L_null - L(w*)), where draws are no better than the null predictor; "
         f"dashed, middle: saturation {BOUNDS['saturation']:g}",
     )
     return style.save(figure, run / layout.LLC_SATURATION_FIGURE, run)
 
 
 def _checkpoints(panel: Axes, rows: Rows, column: str, name: str, label: str | None = None, over: str = "loss") -> None:
-    """A point a checkpoint, filled where it is healthy; over training the healthy ones are joined."""
-    healthy = np.array([row["health"] == HEALTHY for row in rows])
+    """A point a checkpoint, filled where it is usable; over training the usable ones are joined."""
+    good = np.array([is_usable(row) for row in rows], bool)
     x, y = (np.array([row[key] for row in rows], float) for key in (over, column))
     colour = COLOURS[name]
-    panel.plot(x[healthy], y[healthy], "o-" if over == "step" else "o", color=colour, markersize=4)
-    panel.plot(x[~healthy], y[~healthy], "o", color=colour, markersize=4, markerfacecolor="white")
+    panel.plot(x[good], y[good], "o-" if over == "step" else "o", color=colour, markersize=4)
+    panel.plot(x[~good], y[~good], "o", color=colour, markersize=4, markerfacecolor="white")
     if label:
         panel.plot([], [], "o", color=colour, markersize=4, label=label)
 

@@ -14,7 +14,8 @@ import numpy as np
 
 from icl_lab.plots import style
 from icl_lab.store import layout
-from icl_lab.store.readers import expecting, read_csv, read_json
+from icl_lab.store.llc_rows import read_stages
+from icl_lab.store.readers import expecting, read_csv
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +35,7 @@ TICKS = (0, 1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_00
 def draw_stages(run: Path) -> Path:
     """figs/stages.png, of stages.csv and .json."""
     table = read_csv(run / layout.STAGES, NUMBERS, ("series", "type"))
-    facts = read_json(run / layout.STAGES_FACTS)
+    facts = read_stages(run)
     with expecting(run / layout.STAGES_FACTS, "the stages of a run"):
         return _draw(run, table, facts)
 
@@ -86,17 +87,17 @@ def _band(panel: Axes, curve: Mapping[str, Any], name: str, colour: str) -> None
 
 
 def _llc(panel: Axes, facts: Mapping[str, Any]) -> None:
-    """Points with their errors, hollow where they are not healthy, the fit, the loss alone and the change points."""
+    """Points with their errors, hollow where they are not usable, the fit, the loss alone and the change points."""
     checkpoints = {name: np.asarray(values) for name, values in facts["checkpoints"].items()}
-    at, good, colour = _all_at(checkpoints["steps"].tolist()), checkpoints["healthy"].astype(bool), style.TRANSFORMER
+    at, good, colour = _all_at(checkpoints["steps"].tolist()), checkpoints["usable"].astype(bool), style.TRANSFORMER
     for seed in facts["seeds"]:
         panel.plot(_all_at(seed["curve"]["step"]), seed["curve"]["llc"], color=style.GREY, linewidth=0.7, zorder=2)
     panel.errorbar(
         at, checkpoints["llc"], BAND * checkpoints["errors"], fmt="none", ecolor=colour, elinewidth=0.8, zorder=2.5
     )
-    panel.plot(at[good], checkpoints["llc"][good], "o", color=colour, markersize=3.5, label="healthy", zorder=4)
+    panel.plot(at[good], checkpoints["llc"][good], "o", color=colour, markersize=3.5, label="usable", zorder=4)
     if not good.all():
-        hollow: dict[str, Any] = {"markerfacecolor": "white", "label": "not healthy", "zorder": 4}
+        hollow: dict[str, Any] = {"markerfacecolor": "white", "label": "not usable", "zorder": 4}
         panel.plot(at[~good], checkpoints["llc"][~good], "o", color=colour, markersize=3.5, **hollow)
     _band(panel, facts["curve"], "llc", colour)
     panel.plot(
@@ -109,7 +110,7 @@ def _llc(panel: Axes, facts: Mapping[str, Any]) -> None:
     low, high = _limits(
         [*(checkpoints["llc"] - BAND * checkpoints["errors"]), *(checkpoints["llc"] + BAND * checkpoints["errors"])]
     )
-    panel.set_ylim(low, high)  # the loss alone may lie far above, where chains are healthy
+    panel.set_ylim(low, high)  # the loss alone may lie far above, where checkpoints are usable
     panel.set_ylabel("LLC")
 
 
@@ -153,10 +154,10 @@ def _log_steps(panel: Axes, steps: Sequence[float]) -> None:
 
 def _caption(run: Path, facts: Mapping[str, Any]) -> str:
     settings = ", ".join(f"{name} {facts['settings'][name]:g}" for name in ("eps", "nbeta", "gamma"))
-    healthy = facts["checkpoints"]["healthy"]
+    usable = facts["checkpoints"]["usable"]
     seeds = f" Grey: {len(facts['seeds'])} further seeds." if facts["seeds"] else ""
     return (
-        f"{run.name}: {len(healthy)} checkpoints, {sum(healthy)} healthy ({settings}). Bars and bands: {BAND} standard "
+        f"{run.name}: {len(usable)} checkpoints, {sum(usable)} usable ({settings}). Bars and bands: {BAND} standard "
         f"errors. {_lines(facts)} A: LLC rises, B: falls, ?: undecided.{seeds}"
     )
 

@@ -13,7 +13,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from icl_lab.analysis.llc.health import is_healthy
 from icl_lab.analysis.llc.settings import NAMES, Settings, settings_of
 from icl_lab.analysis.llc.settings import add_flags as add_settings
 from icl_lab.lab import cli
@@ -21,15 +20,15 @@ from icl_lab.lab.configs.run import RunConfig
 from icl_lab.lab.flag_types import COUNT
 from icl_lab.src.checks import ConfigError, require
 from icl_lab.store import layout, rundir
+from icl_lab.store.llc_rows import ESTIMATE, IN_RECORDS, NOT_COMPUTED, RECORDED, is_usable, said
 from icl_lab.store.readers import StoreError, expecting
 
 if TYPE_CHECKING:
     from icl_lab.analysis.llc.estimator import Estimator
     from icl_lab.runners.pack import Pack
 
-PREFIX = "llc_"
+PREFIX = IN_RECORDS  # of flags, and of names in a record
 NOTE = "llc"  # in meta.json
-RECORDED = ("llc", "llc_low", "llc_high", "saturation", "health")  # of a row, in a record as llc, llc_low, llc_health
 
 
 class Llc(NamedTuple):
@@ -108,23 +107,23 @@ class Watch:
     def values(self, pack: Pack, index: int) -> dict[str, Any]:
         """The fields of a run's record: empty if no estimate is due; None for an estimate that is not defined.
 
-        A `ConfigError` is raised at step 0; later it is recorded as the health, and training continues.
+        A `ConfigError` is raised at step 0; later it is recorded as the reason, and training continues.
         """
         if self.asked is None or not is_due(pack.record_steps, pack.step, self.asked.every):
             return {}
-        row: dict[str, Any] = dict.fromkeys(RECORDED, math.nan)
+        row: dict[str, Any] = dict.fromkeys((*ESTIMATE, *RECORDED), math.nan)
         try:
             row, _ = self._estimator(pack, index)(pack.step, pack.params(index))
         except ConfigError as error:
             if pack.step == 0:
                 raise
-            row["health"] = str(error)
+            row |= said([f"{NOT_COMPUTED}: {str(error).replace(';', ',')}"])
         self.note = short(row)
         return {
-            name if name.startswith("llc") else f"{PREFIX}{name}": None
+            name if name in ESTIMATE else f"{PREFIX}{name}": None
             if isinstance(row[name], float) and math.isnan(row[name])
             else row[name]
-            for name in RECORDED
+            for name in (*ESTIMATE, *RECORDED)
         }
 
     def _estimator(self, pack: Pack, index: int) -> Estimator:
@@ -137,10 +136,10 @@ class Watch:
 
 
 def short(row: Mapping[str, Any]) -> str:
-    """An estimate in the progress display: `llc 12.3`, `llc 12.3 (not healthy)`, `no llc: diverged`."""
+    """What the progress display says: `llc 12.3`, `llc 12.3 (not usable)`, `no llc: chain 0 diverged at draw 7`."""
     if math.isnan(row["llc"]):
-        return f"no llc: {row['health'].partition(':')[0]}"
-    return f"llc {row['llc']:.4g}" + ("" if is_healthy(row) else " (not healthy)")
+        return f"no llc: {row['reasons'].removeprefix(f'{NOT_COMPUTED}: ').partition(',')[0]}"
+    return f"llc {row['llc']:.4g}" + ("" if is_usable(row) else " (not usable)")
 
 
 def is_due(record_steps: Sequence[int], step: int, every: int) -> bool:

@@ -1,4 +1,4 @@
-"""Draws docs/figures/llc_traces.png: traces of healthy and of unhealthy chains, on losses of a few parameters.
+"""Draws docs/figures/llc_traces.png: traces of usable chains and of others, on losses of a few parameters.
 
 python -m scripts.llc_pictures [--out docs/figures]
 """
@@ -61,7 +61,7 @@ def slope(w: Array) -> Array:
 
 
 PICTURES = (
-    Picture("healthy", "r_hat", bowl, 10.0, 2e-3, 100.0, 20.0),
+    Picture("usable", "r_hat", bowl, 10.0, 2e-3, 100.0, 20.0),
     Picture("eps too small: still moving", "r_hat", bowl, 10.0, 3e-5, 100.0, 20.0),
     Picture("eps too large", "stability", bowl, 10.0, 2.5e-2, 100.0, 20.0),
     Picture("saturated: pull too weak", "saturation", crater, 1.0, 5e-2, 6.0, 0.05),
@@ -95,15 +95,16 @@ def traces(picture: Picture) -> dict[str, np.ndarray]:
 
 
 def reported(picture: Picture, drawn: dict[str, np.ndarray]) -> str:
-    """The LLC, the diagnostic to look at and the health of a picture's chains."""
-    from icl_lab.analysis.llc.health import HEALTHY, diagnose
+    """The LLC, the diagnostic to look at, and whether a picture's chains may be used."""
+    from icl_lab.analysis.llc.health import diagnose
     from icl_lab.analysis.llc.settings import Settings
+    from icl_lab.store.llc_rows import NONE
 
     lengths = Settings(chains=CHAINS, burn_in=BURN_IN, draws=DRAWS)
     settings = replace(lengths, eps=picture.eps, nbeta=picture.nbeta, gamma=picture.gamma)
     diagnosis = diagnose(drawn, settings, 0.0, picture.null, max(CURVATURES), np.ones(len(CURVATURES)))
     llc = picture.nbeta * drawn["excess"][:, BURN_IN:].mean()
-    told = "healthy" if diagnosis.health == HEALTHY else "not healthy"
+    told = "not usable" if diagnosis.verdict == NONE else "usable"
     return f"LLC {llc:.2g}, {picture.sign} {getattr(diagnosis, picture.sign):.3g}\n{told}"
 
 
@@ -133,7 +134,7 @@ def draw(folder: Path) -> Path:
 
 def parser() -> cli.Parser:
     """The flags."""
-    built = cli.Parser("scripts.llc_pictures", "Draws traces of healthy and sick chains for docs/llc.md.")
+    built = cli.Parser("scripts.llc_pictures", "Draws traces of usable chains and of others for docs/llc.md.")
     built.needs("blackjax")
     built.add_argument("--out", type=out_folder, default="docs/figures", help="folder of the figure")
     return built

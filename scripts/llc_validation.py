@@ -29,8 +29,8 @@ HEAD = """# The LLC estimator where the answer is known
 """
 LEGEND = """A target is a relative error, and for exact values at the same settings 3 standard errors too. Intervals
 are t over chains, 95 %. lambda is the value at infinite nbeta. Quadratics are compared at their eps; crossings and
-matrices are extrapolated from eps and eps / 2 to 0. The verdict is about the number. Health stands beside it: a trend
-beyond two standard errors is unhealthy, which one estimate in twenty or so is by chance."""
+matrices are extrapolated from eps and eps / 2 to 0. The verdict is about the number. Reasons to distrust the chains
+stand beside it: a trend beyond two standard errors is one, which one estimate in twenty or so has by chance."""
 WRONG_HEAD = """## Estimators that are wrong, and in use
 
 Least squares with 1000 tasks and 10 parameters, and for the saturated setting a bounded loss. `has to give` is the
@@ -86,7 +86,7 @@ def _cells(check: Check) -> dict[str, str]:
         "off": _percent(check.estimate / check.known - 1),
         "target": f"{check.within:.0%}",
         "nbeta, gamma, eps, chains, steps": ", ".join(_number(value) for value in settings),
-        "health": check.health,
+        "reasons": check.reasons,
         "verdict": "met" if check.met else "**missed**",
     }
 
@@ -97,7 +97,7 @@ def _wrong_cells(row: Wrong) -> dict[str, str]:
         "right": _number(row.right),
         "has to give": _number(row.expected),
         "gives": f"{_number(row.estimate)} [{_number(row.low)}, {_number(row.high)}]",
-        "health": row.health,
+        "reasons": row.reasons,
         "what is wrong": row.why,
     }
 

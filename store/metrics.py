@@ -18,6 +18,7 @@ from icl_lab.lab.configs import earlier_names
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.store import layout, manifest, ownership
 from icl_lab.store.atomic import json_text, write_blocks
+from icl_lab.store.llc_rows import current_record
 from icl_lab.store.readers import StoreError, check_text_size, expecting, is_count, is_number, json_lines, read_json
 from icl_lab.store.replacing import naming_file, unshare
 
@@ -78,7 +79,7 @@ def metrics(run: Path, further: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
     """
     fields, path, has_records = (*METRICS_FIELDS, *further), run / layout.METRICS, False
     wrong = StoreError(f"{path} is not the metrics of a run: these have {', '.join(fields)}")
-    for record in map(earlier_names.todays, json_lines(path)):
+    for record in map(_todays, json_lines(path)):
         if not record.keys() >= {*fields}:
             raise wrong
         values = [record[name] for name in fields]
@@ -110,7 +111,12 @@ def last_step(run: Path, config: RunConfig) -> int:
 
 def read_summary(run: Path) -> dict[str, Any]:
     """The summary of a finished run, under today's names."""
-    return earlier_names.todays(read_json(run / layout.SUMMARY))
+    return _todays(read_json(run / layout.SUMMARY))
+
+
+def _todays(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A record, or the summary, under today's names."""
+    return current_record(earlier_names.todays(values))
 
 
 def metrics_columns(run: Path, fields: Sequence[str]) -> dict[str, np.ndarray]:

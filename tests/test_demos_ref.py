@@ -47,17 +47,17 @@ def test_sine_waves(root: Path) -> None:
 
 @pytest.mark.slow
 def test_degeneracy(root: Path) -> None:
-    """At the published setting the LLC is the loss times -nbeta, plus a constant; no end of a training is healthy."""
+    """At the published setting the LLC is the loss times -nbeta, plus a constant; no end of a training is usable."""
     text = printed(root, "degeneracy")
-    slopes = dict(re.findall(r"M = \d, (healthy|published) *: slope / -nbeta +(\S+),", text))
+    slopes = dict(re.findall(r"M = \d, (unsaturated|published) *: slope / -nbeta +(\S+),", text))
     assert float(slopes["published"]) == pytest.approx(1, abs=0.1)
-    assert float(slopes["healthy"]) < 0.6
-    ends = re.findall(r"(healthy|published) +M = (\d): LLC at the end (\S+), (.*)", text)
-    health = {(name, tasks): said for name, tasks, _, said in ends}
-    assert {said for (name, _), said in health.items() if name == "healthy"} == {"healthy"}
-    assert {said for (name, _), said in health.items() if name == "published"} == {"not healthy"}
+    assert float(slopes["unsaturated"]) < 0.6
+    ends = re.findall(r"(unsaturated|published) +M = (\d): LLC at the end (\S+), (.*)", text)
+    told = {(name, tasks): said for name, tasks, _, said in ends}
+    assert {said for (name, _), said in told.items() if name == "unsaturated"} == {"usable"}
+    assert {said for (name, _), said in told.items() if name == "published"} == {"not usable"}
     llc = {(name, tasks): float(value) for name, tasks, value, _ in ends}
-    assert 0 < llc["healthy", "1"] < llc["healthy", "2"] < 0.2 * llc["published", "2"]
+    assert 0 < llc["unsaturated", "1"] < llc["unsaturated", "2"] < 0.2 * llc["published", "2"]
 
 
 @pytest.mark.slow

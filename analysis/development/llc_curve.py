@@ -12,20 +12,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from icl_lab.analysis.development.smooth_curve import LEAST
-from icl_lab.analysis.llc.health import is_healthy
 from icl_lab.analysis.llc.settings import Settings
 from icl_lab.lab.command_end import typed
 from icl_lab.lab.configs.run import fields_of
 from icl_lab.src.checks import require
 from icl_lab.store import layout
-from icl_lab.store.readers import StoreError, read_csv
+from icl_lab.store.llc_rows import read_table, usable
+from icl_lab.store.readers import StoreError
 from icl_lab.store.rundir import read_config
 
 if TYPE_CHECKING:
     import pandas as pd
 
 ESTIMATE = "analysis.llc"  # the command
-TEXT = ("settings", "health", "data", "mask", "preconditioner")
+TEXT = ("settings", "data", "mask", "preconditioner")
 ERROR = "llc_se"  # a column that a table may have; else the interval says it
 SETTINGS = tuple(field.name for field in fields(Settings))
 NUMBERS = ("step", "llc", "llc_low", "llc_high", "loss", "null_loss", *(name for name in SETTINGS if name not in TEXT))
@@ -36,7 +36,7 @@ NO_PART = (*SEEDS, "preset", "requires")
 
 
 class LlcCurve(NamedTuple):
-    """The LLC of T checkpoints at a setting: steps, llc, its standard errors, losses L(w*), healthy [T].
+    """The LLC of T checkpoints at a setting: steps, llc, its standard errors, losses L(w*), usable [T].
 
     loss_alone [T]: nbeta (L_null - L(w*)), the LLC of fully saturated chains. diverged: how many checkpoints
     have no estimate; seeds: of data and initialisation.
@@ -51,18 +51,18 @@ class LlcCurve(NamedTuple):
     errors: np.ndarray
     loss: np.ndarray
     loss_alone: np.ndarray
-    healthy: np.ndarray
+    usable: np.ndarray
     diverged: int
 
 
-def read_curve(run: Path, setting: str | None = None, healthy_only: bool = False) -> LlcCurve:
+def read_curve(run: Path, setting: str | None = None, usable_only: bool = False) -> LlcCurve:
     """The curve of the setting whose name begins so, or of the only one; `StoreError` if it cannot be used."""
     table = _table(run)
     name = _named(run, table, setting)
-    return _curve(run, name, table[table["settings"] == name], healthy_only)
+    return _curve(run, name, table[table["settings"] == name], usable_only)
 
 
-def read_like(run: Path, first: LlcCurve, healthy_only: bool = False) -> LlcCurve:
+def read_like(run: Path, first: LlcCurve, usable_only: bool = False) -> LlcCurve:
     """The curve of another run of the same training with other seeds, at the same setting but for the chains' seed.
 
     `ConfigError` that names the field in which it is another training or setting.
@@ -73,7 +73,7 @@ def read_like(run: Path, first: LlcCurve, healthy_only: bool = False) -> LlcCurv
     for name, rows in table.groupby("settings"):
         differing = [field for field in SETTINGS if field != "seed" and rows.iloc[0][field] != first.settings[field]]
         if not differing:
-            return _curve(run, str(name), rows, healthy_only)
+            return _curve(run, str(name), rows, usable_only)
         told = told or [f"{field} {rows.iloc[0][field]}, not {first.settings[field]}" for field in differing]
     raise StoreError(f"{run} has no LLCs of the setting {first.setting} of {first.run}: its own have {', '.join(told)}")
 
@@ -109,7 +109,7 @@ def _table(run: Path) -> pd.DataFrame:
         raise StoreError(
             f"{run} has no {layout.LLC}; estimate it first: {typed(ESTIMATE)} --run {quote(str(run))} --checkpoints all"
         )
-    return read_csv(path, NUMBERS, TEXT, infinite=("llc_low", "llc_high"))
+    return read_table(path, NUMBERS, TEXT, infinite=("llc_low", "llc_high"))
 
 
 def _named(run: Path, table: pd.DataFrame, setting: str | None) -> str:
@@ -135,28 +135,23 @@ def standard_errors(low: ArrayLike, high: ArrayLike, chains: ArrayLike) -> np.nd
     return errors
 
 
-def _healthy(rows: pd.DataFrame) -> np.ndarray:
-    """Which rows [T] of a table of LLCs are healthy."""
-    return np.array([is_healthy(row) for row in rows.to_dict("records")], bool)
-
-
-def _curve(run: Path, name: str, rows: pd.DataFrame, healthy_only: bool) -> LlcCurve:
+def _curve(run: Path, name: str, rows: pd.DataFrame, usable_only: bool) -> LlcCurve:
     there = rows[np.isfinite(rows["llc"])].sort_values("step")
-    if healthy_only:
-        there = there[_healthy(there)]
+    if usable_only:
+        there = there[usable(there)]
     if len(there) < LEAST:
         raise StoreError(
-            f"{run} has {len(there)} {'healthy ' if healthy_only else ''}checkpoints with an LLC of the setting "
+            f"{run} has {len(there)} {'usable ' if usable_only else ''}checkpoints with an LLC of the setting "
             f"{name}, and stages need {LEAST}; estimate more by {typed(ESTIMATE)} --checkpoints all"
         )
     steps, llc, low, high, loss, null = (there[column].to_numpy(float) for column in NUMBERS[:6])
     errors = there[ERROR].to_numpy(float) if ERROR in there else standard_errors(low, high, there["chains"])
     settings = {field: there.iloc[0][field] for field in SETTINGS}
     alone = float(settings["nbeta"]) * (null - loss)
-    usable = np.isfinite(errors) & (errors >= 0) & np.isfinite(alone)
-    if not usable.all() or not (np.diff(steps) > 0).all() or steps[0] < 0:
+    known = np.isfinite(errors) & (errors >= 0) & np.isfinite(alone)
+    if not known.all() or not (np.diff(steps) > 0).all() or steps[0] < 0:
         raise StoreError(f"{run / layout.LLC} is not a table of LLCs: it has no error or no loss, or a step twice")
-    config, healthy = read_config(run), _healthy(there)
+    config = read_config(run)
     seeds = config.data_seed, config.init_seed
     gone = int((~np.isfinite(rows["llc"])).sum())
-    return LlcCurve(run, name, settings, seeds, steps, llc, errors, loss, alone, healthy, gone)
+    return LlcCurve(run, name, settings, seeds, steps, llc, errors, loss, alone, usable(there), gone)

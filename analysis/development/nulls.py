@@ -6,7 +6,7 @@ Between two checkpoints, start and end, an LLC estimated at nbeta and gamma chan
     norm:  what the LLC at the start changes by when gamma is multiplied by (|w_end| / |w_start|)^2. The localisation
            has the radius sqrt(d / gamma), so larger weights of the same shape lie in a relatively smaller one.
 
-Chains that are healthy lie below a saturation of .3, so that for them the loss null says little; the norm null is of
+Chains of usable estimates lie below a saturation of .3, so that for them the loss null says little; the norm null is of
 falls where |w| grows, and of rises where it shrinks. Differences are tested by Welch's t over chains, at the two-sided
 level of three standard errors of a normal, .0027; for four chains that is five standard errors or more.
 """
@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from icl_lab.analysis.development.llc_curve import standard_errors
-from icl_lab.analysis.llc.health import is_healthy, is_known
+from icl_lab.store.llc_rows import is_known, is_usable
 
 LEVEL = 0.0026998  # two-sided, of three standard errors of a normal
 SETTINGS = 2  # that a stage needs at least
@@ -30,7 +30,7 @@ class Change(NamedTuple):
     """A change of the LLC at one setting, with the loss's; what the nulls say it is, and the p of its differences.
 
     norm_null is nan, and p_norm None, where the weights' norm changes the LLC the other way; p_norm is 1 where the
-    chains of the null are not healthy, or there are none, so that nothing is claimed against it.
+    estimate of the null is not usable, or there are none, so that nothing is claimed against it.
     """
 
     setting: str
@@ -42,13 +42,13 @@ class Change(NamedTuple):
     p_zero: float
     p_loss: float
     p_norm: float | None
-    healthy: bool
+    usable: bool
 
     @property
     def differs(self) -> bool:
-        """Whether both ends are healthy, and the change differs from 0 and from both nulls."""
+        """Whether both ends are usable, and the change differs from 0 and from both nulls."""
         values = (self.p_zero, self.p_loss, *(() if self.p_norm is None else (self.p_norm,)))
-        return self.healthy and all(is_known(p) and p < LEVEL for p in values)
+        return self.usable and all(is_known(p) and p < LEVEL for p in values)
 
 
 def change(setting: str, start: Row, end: Row, rescaled: Row | None) -> Change:
@@ -62,7 +62,7 @@ def change(setting: str, start: Row, end: Row, rescaled: Row | None) -> Change:
     norm_null, p_norm = math.nan, 1.0 if norm_null_applies(start, end) else None
     if rescaled is not None:
         norm_null = float(rescaled["llc"] - start["llc"])  # so the start's error cancels in delta - norm_null
-        known = is_healthy(rescaled)
+        known = is_usable(rescaled)
         p_norm = p_value(float(end["llc"] - rescaled["llc"]), (end, rescaled)) if known else 1.0
     return Change(
         setting,
@@ -74,7 +74,7 @@ def change(setting: str, start: Row, end: Row, rescaled: Row | None) -> Change:
         p_value(delta, (start, end)),
         p_value(delta - loss_null, (start, end)),
         p_norm,
-        is_healthy(start) and is_healthy(end),
+        is_usable(start) and is_usable(end),
     )
 
 
@@ -115,9 +115,9 @@ def nearest(steps: Iterable[int], step: float) -> int:
     return min(steps, key=lambda one: abs(math.log1p(one) - math.log1p(step)))
 
 
-def healthy_at_all(rows: Mapping[str, Sequence[Row]]) -> list[int]:
-    """The steps of the checkpoints that are healthy at all of these settings; none where there is no setting."""
+def usable_at_all(rows: Mapping[str, Sequence[Row]]) -> list[int]:
+    """The steps of the checkpoints that are usable at all of these settings; none where there is no setting."""
     if not rows:
         return []
-    healthy = [{row["step"] for row in estimates if is_healthy(row)} for estimates in rows.values()]
-    return sorted(set.intersection(*healthy))
+    usable = [{row["step"] for row in estimates if is_usable(row)} for estimates in rows.values()]
+    return sorted(set.intersection(*usable))

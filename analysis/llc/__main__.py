@@ -28,7 +28,16 @@ from icl_lab.store.lock import locked
 from icl_lab.store.rundir import read_status
 
 EXECUTOR = "who estimates the checkpoints: process, ray or slurm do each as a task; without, this process all in turn"
-COLUMNS = ("step", "llc", "llc_low", "llc_high", "loss", "saturation", "health")  # of the rows that are printed
+COLUMNS = (
+    "step",
+    "llc",
+    "llc_low",
+    "llc_high",
+    "loss",
+    "saturation",
+    "verdict",
+    "reasons",
+)  # of the rows that are printed
 
 
 def measure(run: Path, flags: argparse.Namespace) -> Iterator[dict[str, Any]]:

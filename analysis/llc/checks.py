@@ -17,7 +17,7 @@ from icl_lab.analysis.llc import cases as cases
 from icl_lab.analysis.llc import known
 from icl_lab.analysis.llc.cases import Case, chain_means, estimate, reference
 from icl_lab.analysis.llc.estimator import LEVEL, NO_ESTIMATE
-from icl_lab.analysis.llc.health import HEALTHY, LIMITS, TRENDING, Limit, fault, trend
+from icl_lab.analysis.llc.health import LIMITS, TRENDING, Limit, fault, trend
 from icl_lab.analysis.llc.settings import Settings
 from icl_lab.src import intervals
 
@@ -67,7 +67,7 @@ class Check(NamedTuple):
     low: float
     high: float
     met: bool
-    health: str
+    reasons: str
     coefficient: float = math.nan
     eps: float = math.nan
     nbeta: float = math.nan
@@ -91,7 +91,7 @@ def at_its_eps(section: str, case: Case, settings: Settings, exact: Known, coeff
     """The check of a case at one setting."""
     row, traces = estimate(case, settings)
     return at_settings(
-        judged(section, case.name, chain_means(traces, settings), exact, row["health"], coefficient), settings
+        judged(section, case.name, chain_means(traces, settings), exact, row["reasons"], coefficient), settings
     )
 
 
@@ -99,15 +99,15 @@ def extrapolated(section: str, case: Case, pair: tuple[Settings, Settings], exac
     """2 m(eps / 2) - m(eps) of pairs of chains: the error of SGLD is linear in eps."""
     rows, traces = zip(*(estimate(case, settings) for settings in pair), strict=True)
     coarse, fine = map(chain_means, traces, pair)
-    health = next((row["health"] for row in rows if row["health"] != HEALTHY), HEALTHY)
-    return at_settings(judged(section, case.name, 2 * fine - coarse, exact, health, coefficient), pair[1])
+    reasons = next(filter(None, (row["reasons"] for row in rows)), "")
+    return at_settings(judged(section, case.name, 2 * fine - coarse, exact, reasons, coefficient), pair[1])
 
 
 def by_hmc(section: str, case: Case, nbeta: float, gamma: float, exact: Known) -> Check:
-    """HMC, whose health is that the first and the last quarter of the draws agree."""
+    """HMC, with a reason against it where the first and the last quarter of the draws differ."""
     excess = hmc_excess(case, nbeta, gamma, chains := 2 * chains_for(case))
-    health = fault("trend", trend(excess), HMC_TREND) or HEALTHY
-    check = judged(section, case.name, nbeta * excess.mean(axis=1), exact, health, exact.value)
+    reasons = fault("trend", trend(excess), HMC_TREND)
+    check = judged(section, case.name, nbeta * excess.mean(axis=1), exact, reasons, exact.value)
     return check._replace(nbeta=nbeta, gamma=gamma, chains=chains, steps=sum(HMC))
 
 
@@ -149,12 +149,12 @@ def coverage(name: str, share: intervals.Interval, met: bool, flagged: float) ->
     return compared("coverage", name, nominal, share, met, f"the trend flags {flagged:.0%}", math.nan)
 
 
-def judged(section: str, name: str, means: np.ndarray, exact: Known, health: str, coefficient: float) -> Check:
+def judged(section: str, name: str, means: np.ndarray, exact: Known, reasons: str, coefficient: float) -> Check:
     """The check of chain means [C]; chains that diverged have no estimate, which meets nothing."""
     if not np.isfinite(means).all():
-        return compared(section, name, exact, NO_ESTIMATE, False, health, coefficient)
+        return compared(section, name, exact, NO_ESTIMATE, False, reasons, coefficient)
     interval, error = intervals.of(means, "linear", LEVEL), float(means.std(ddof=1)) / math.sqrt(len(means))
-    return compared(section, name, exact, interval, exact.meets(interval.estimate, error), health, coefficient)
+    return compared(section, name, exact, interval, exact.meets(interval.estimate, error), reasons, coefficient)
 
 
 def compared(
@@ -163,12 +163,12 @@ def compared(
     exact: Known,
     interval: intervals.Interval,
     met: bool,
-    health: str,
+    reasons: str,
     coefficient: float,
 ) -> Check:
     """A row of the table; its settings are put in after."""
     ends = interval.estimate, interval.low, interval.high
-    return Check(section, name, exact.value, exact.source, exact.within, *ends, met, health, coefficient)
+    return Check(section, name, exact.value, exact.source, exact.within, *ends, met, reasons, coefficient)
 
 
 def at_settings(check: Check, settings: Settings) -> Check:

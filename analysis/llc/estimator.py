@@ -4,7 +4,7 @@
 
 by SGLD from w* (Lau et al. 2023, Eq. 15). A regular minimum of d parameters has d/2, a degenerate one less. Every
 estimate is reported with its settings and the diagnostics that say whether the chains sampled that posterior; one from
-unhealthy chains is marked and excluded from averages.
+chains with a reason to distrust them says so and is excluded from averages.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Estimator:
     def __call__(self, step: int, params: Params) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """The row of a step, and the traces of its chains: excess and distance [C, T], fixed_loss, acceptance [C, K].
 
-        Where a chain becomes non-finite there is no estimate: the row's health names the chain and the draw.
+        Where a chain becomes non-finite there is no estimate: the row's reasons name the chain and the draw.
         """
         settings, mask = self.settings, mask_of(params, self.settings.mask)
         losses = np.asarray(_losses(self.model, params, self.tasks), np.float64)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from icl_lab.lab.environment import extra
+from icl_lab.store import llc_rows
+from icl_lab.store.llc_rows import is_known
 
 if TYPE_CHECKING:
     from icl_lab.analysis.llc.settings import Settings
@@ -20,17 +22,10 @@ TRENDING = 2.0  # standard errors between the first and the last quarter of the 
 UNMIXED = 1.2  # R-hat (Brooks and Gelman 1998): a chain's half holds two or so independent draws, or fewer
 REJECTED = 0.1  # mean Metropolis acceptance: the steps are too long for the target
 STILL = 1e-6  # of the losses' size: draws whose losses differ by no more have not moved, as far as float32 can tell
-HEALTHY = "healthy"
-ABOVE_NULL = "above null: L(w*) is above the null predictor's loss"
-NO_MOVEMENT = "no movement: the losses of the draws differ by rounding alone, so R-hat is not computed"
-ESTIMATE = ("llc", "llc_low", "llc_high")
+ABOVE_NULL = f"{llc_rows.NOT_COMPUTED}: {llc_rows.ABOVE_NULL}"
+NO_MOVEMENT = f"{llc_rows.NOT_MIXED}: the losses of the draws differ by rounding alone, so R-hat is not computed"
 NO_CAUSES: Mapping[str, str] = {}
 QUARTERS = 4
-
-
-def is_known(value: float | None) -> TypeGuard[float]:
-    """Whether a value is a finite number."""
-    return value is not None and math.isfinite(value)
 
 
 class Limit(NamedTuple):
@@ -42,17 +37,19 @@ class Limit(NamedTuple):
 
 LIMITS = {
     "saturation": Limit(
-        lambda value: value <= SATURATED, "saturated: draws are {:.2f} of the way to the null predictor"
+        lambda value: value <= SATURATED,
+        f"{llc_rows.SATURATED}: draws are {{:.2f}} of the way to the null predictor",
     ),
     "stability": Limit(
-        lambda value: value < UNSTABLE, f"unstable: eps (nbeta h_max + gamma) is {{:.2g}}, not below {UNSTABLE:g}"
+        lambda value: value < UNSTABLE,
+        f"{llc_rows.STEP_TOO_LONG}: eps (nbeta h_max + gamma) is {{:.2g}}, not below {UNSTABLE:g}",
     ),
     "trend": Limit(
         lambda value: abs(value) <= TRENDING,
-        "moving: {:+.1f} standard errors from the first to the last quarter of the draws",
+        f"{llc_rows.NOT_MIXED}: {{:+.1f}} standard errors from the first to the last quarter of the draws",
     ),
-    "r_hat": Limit(lambda value: value <= UNMIXED, f"unmixed: R-hat is {{:.3f}}, above {UNMIXED:g}"),
-    "acceptance": Limit(lambda value: value >= REJECTED, "rejected: acceptance is {:.2g}"),
+    "r_hat": Limit(lambda value: value <= UNMIXED, f"{llc_rows.NOT_MIXED}: R-hat is {{:.3f}}, above {UNMIXED:g}"),
+    "acceptance": Limit(lambda value: value >= REJECTED, f"{llc_rows.STEP_TOO_LONG}: acceptance is {{:.2g}}"),
 }
 
 
@@ -66,8 +63,7 @@ class Diagnostics(NamedTuple):
     below: share of those that are below L(w*) on the same tasks, which noise alone makes at a minimum of no width.
     distance: mean |w - w*| of the draws; radius: sqrt(d / gamma), that of the localisation alone; norm: |w*|; of what
     moves.
-    relaxation: 2 / (eps gamma) steps, in which a flat direction forgets its start. health: "healthy", or each reason
-    why not as `word: sentence`, joined by semicolons.
+    relaxation: 2 / (eps gamma) steps, in which a flat direction forgets its start. verdict, reasons: of `llc_rows`.
     """
 
     draw_loss: float
@@ -83,7 +79,8 @@ class Diagnostics(NamedTuple):
     norm: float
     relaxation: float
     top_eigenvalue: float
-    health: str
+    verdict: str
+    reasons: str
 
 
 def diagnose(
@@ -102,7 +99,7 @@ def diagnose(
     excess, moved = kept["excess"].mean(), kept["fixed_loss"]
     known = is_known(loss) and is_known(null_loss) and null_loss > loss
     steepest = max(top_eigenvalue, 0.0) if is_known(top_eigenvalue) else math.nan
-    with np.errstate(invalid="ignore"):  # of chains that diverged, which the health says
+    with np.errstate(invalid="ignore"):  # of chains that diverged, which the reasons say
         numbers = {
             "saturation": float(excess / (null_loss - loss)) if known else math.nan,
             "stability": float(settings.eps * (settings.nbeta * steepest + settings.gamma)),
@@ -112,7 +109,9 @@ def diagnose(
         }
     causes = {"saturation": ABOVE_NULL} if null_loss <= loss else {}
     causes |= {"r_hat": NO_MOVEMENT} if is_still(moved) else {}
-    unhealthy = [*reasons(numbers, causes), *off_minimum(kept["excess"])]
+    diverged = divergence(traces["excess"])
+    found = [diverged] if diverged else [*reasons(numbers, causes), *off_minimum(kept["excess"])]
+    verdict, told = llc_rows.said(found).values()
     return Diagnostics(
         draw_loss=float(loss + excess),
         **numbers,
@@ -122,7 +121,8 @@ def diagnose(
         norm=float(np.linalg.norm(weights)),
         relaxation=2 / (settings.eps * settings.gamma) if settings.gamma > 0 else math.inf,
         top_eigenvalue=top_eigenvalue,
-        health=divergence(traces["excess"]) or "; ".join(unhealthy) or HEALTHY,
+        verdict=verdict,
+        reasons=told,
     )
 
 
@@ -133,13 +133,14 @@ def divergence(excess: np.ndarray) -> str:
         return ""
     draw = int(np.argmax(gone.any(axis=0)))
     chain = int(np.argmax(gone[:, draw]))
-    return f"diverged: chain {chain} at draw {draw}, as eps is too large for these nbeta and gamma"
+    sentence = f"chain {chain} diverged at draw {draw}, as eps is too large for these nbeta and gamma"
+    return f"{llc_rows.NOT_COMPUTED}: {sentence}"
 
 
 def reasons(numbers: Mapping[str, float | None], causes: Mapping[str, str] = NO_CAUSES) -> list[str]:
-    """Why chains of these diagnostics are unhealthy; none if they are not.
+    """The reasons against chains of these diagnostics; none if all are within their limits.
 
-    One that is not a finite number is a reason: the cause, where it is known, else `not computed`.
+    One that is not a finite number is a reason: the cause, where it is known, else that it `cannot be computed`.
     """
     faults = (fault(name, numbers.get(name), limit, causes.get(name, "")) for name, limit in LIMITS.items())
     return [*filter(None, faults)]
@@ -148,21 +149,15 @@ def reasons(numbers: Mapping[str, float | None], causes: Mapping[str, str] = NO_
 def fault(name: str, value: float | None, limit: Limit, cause: str = "") -> str:
     """Why a diagnostic is not within its limit; "" if it is."""
     if not is_known(value):
-        return cause or f"not computed: {name} is {value}"
+        return cause or f"{llc_rows.NOT_COMPUTED}: {name} is {value}"
     return "" if limit.holds(value) else limit.otherwise.format(value)
 
 
-def health_of(row: Mapping[str, Any]) -> str:
-    """The health of a row of an LLC table as it is read: what an earlier version called healthy may lack a number."""
-    if row["health"] != HEALTHY:
-        return str(row["health"])
-    missing = [f"not computed: {name} is {row[name]}" for name in ESTIMATE if not is_known(row[name])]
-    return "; ".join([*missing, *reasons(row)]) or HEALTHY
-
-
-def is_healthy(row: Mapping[str, Any]) -> bool:
-    """Whether a row's estimate may be used: its chains are healthy, and it has an estimate with an interval."""
-    return row["health"] == HEALTHY and all(is_known(row.get(name)) for name in ESTIMATE)
+def as_read(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of an LLC table under today's columns: what an earlier version called healthy may lack a number."""
+    if row.get(llc_rows.HEALTH) != llc_rows.HEALTHY:
+        return llc_rows.current(row)
+    return llc_rows.replaced(row, [*llc_rows.unknown(row), *reasons(row)])
 
 
 def is_still(losses: np.ndarray) -> bool:
@@ -174,7 +169,7 @@ def off_minimum(excess: np.ndarray) -> list[str]:
     """Whether draws [C, T] lie below L(w*), beyond two standard errors between chains: then w* is no local minimum."""
     means = excess.mean(axis=1)
     below = means.mean() + TRENDING * means.std(ddof=1) / math.sqrt(len(means)) < 0
-    return ["no minimum: the draws lie below L(w*)"] if below else []
+    return [f"{llc_rows.OFF_MINIMUM}: the draws lie below L(w*)"] if below else []
 
 
 def trend(excess: np.ndarray, since: int = 0) -> float:

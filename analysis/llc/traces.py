@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from icl_lab.analysis.llc.health import health_of
+from icl_lab.analysis.llc.health import as_read
 from icl_lab.analysis.llc.settings import Settings
 from icl_lab.src.model import Params
 from icl_lab.store import aside, layout, manifest
@@ -28,7 +28,7 @@ from icl_lab.store.rundir import stored_id
 
 ROW = "row"  # the array that holds the row, as JSON
 PARAMETERS = "parameters"  # the array that holds the SHA-256 of the parameters
-KEYS = {"step", "llc", "llc_low", "llc_high", "health"}  # which every row has
+KEYS = {"step", "llc", "llc_low", "llc_high", "verdict", "reasons"}  # which every row has
 
 
 def trace_file(run: Path, settings: Settings, step: int) -> Path:
@@ -98,8 +98,7 @@ def _read_aside(run: Path, settings: Settings, step: int, digest: bytes) -> byte
 def _parts(written: bytes) -> tuple[dict[str, Any], bytes]:
     """The row, and the SHA-256 of the parameters, of traces as we have written them."""
     with np.load(io.BytesIO(written)) as arrays:
-        row = json.loads(arrays[ROW].tobytes())
-        return row | {"health": health_of(row)}, arrays[PARAMETERS].tobytes()
+        return as_read(json.loads(arrays[ROW].tobytes())), arrays[PARAMETERS].tobytes()
 
 
 def _is_of(path: Path, digest: bytes) -> bool:
@@ -110,10 +109,10 @@ def _is_of(path: Path, digest: bytes) -> bool:
 def read_row(path: Path) -> dict[str, Any]:
     """The row of a file of traces; `StoreError` if it is not one."""
     with _reading_traces(path):
-        row: dict[str, Any] = json.loads(read_npz(path, (ROW,))[ROW].tobytes())
+        row = as_read(json.loads(read_npz(path, (ROW,))[ROW].tobytes()))
         if missing := KEYS - {*row}:
             raise LookupError(missing)
-        return row | {"health": health_of(row)}
+        return row
 
 
 def read_digest(path: Path) -> bytes:
@@ -126,7 +125,7 @@ def read_digest(path: Path) -> bytes:
 def _reading_traces(path: Path) -> Iterator[None]:
     try:
         yield
-    except (StoreError, LookupError, TypeError, ValueError):
+    except (StoreError, LookupError, TypeError, ValueError, AttributeError):
         raise StoreError(
             f"{path} is not the traces of an LLC; move it away, and the same command estimates them again"
         ) from None

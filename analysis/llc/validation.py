@@ -1,6 +1,6 @@
 """Validates the LLC estimator: which losses it is checked on, with a target that it meets or misses.
 
-A target is about the number: whether the diagnostics call its chains healthy is reported with it.
+A target is about the number: the reasons against its chains are reported with it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from icl_lab.analysis.llc.checks import (
     judged,
 )
 from icl_lab.analysis.llc.estimator import NO_ESTIMATE
-from icl_lab.analysis.llc.health import HEALTHY, fault
+from icl_lab.analysis.llc.health import fault
 from icl_lab.analysis.llc.settings import Settings
 from icl_lab.src import intervals
 
@@ -83,7 +83,7 @@ BY_RANK = (10, 5, 10)  # widths of the regression whose rank goes from 0 to 5
 
 
 def quadratics() -> Iterator[list[Check]]:
-    """Minima of full and of lower rank, at steps of half and nearly all that is healthy; and off a minimum."""
+    """Minima of full and of lower rank, at steps of half and nearly all that is stable; and off a minimum."""
     steep, flat, regular = np.array([1.0, 10.0, 100.0]), np.array([1.0, 10.0, 0.0, 0.0]), np.ones(10)
     for h, nbeta, gamma, eps, off in (
         (steep, 100.0, 10.0, 5e-5, 0.0),
@@ -130,7 +130,7 @@ def matrices() -> Iterator[list[Check]]:
         sgld = extrapolated("matrices, SGLD", case, pair, exact, limit.value)
         interval = intervals.Interval(sgld.estimate, sgld.low, sgld.high, sgld.chains)
         met = limit.meets(sgld.estimate)
-        cold = compared("matrices, lambda", case.name, limit, interval, met, sgld.health, limit.value)
+        cold = compared("matrices, lambda", case.name, limit, interval, met, sgld.reasons, limit.value)
         yield [hmc, sgld, at_settings(cold, pair[1])]
 
 
@@ -169,17 +169,17 @@ def limits() -> Iterator[list[Check]]:
     limit = Known(coefficient, "normal crossing", 0.1, math.inf)
     drawn = [nbeta * hmc_excess(case, nbeta, 1.0, 1024) for nbeta in nbetas]
     means, moved = in_nbeta(nbetas, drawn)
-    health = fault("trend", moved, EXTRAPOLATED) or HEALTHY
-    check = judged("to infinite nbeta", f"{case.name}, HMC", means, limit, health, coefficient)
+    reasons = fault("trend", moved, EXTRAPOLATED)
+    check = judged("to infinite nbeta", f"{case.name}, HMC", means, limit, reasons, coefficient)
     yield [check._replace(nbeta=COLD, gamma=1.0, chains=len(means), steps=sum(HMC))]
     case, coefficient = cases.deep_linear((8, 8, 8, 8), 0), known.deep_linear((8, 8, 8, 8), 0).value
     runs = [Settings(1e-6, nbeta, 1.0, data="full", chains=16, burn_in=50, draws=400, thin=20) for nbeta in nbetas]
     drawn = [settings.nbeta * estimate(case, settings)[1]["excess"][:, settings.burn_in :] for settings in runs]
     moved = in_nbeta(nbetas, drawn)[1]
-    limit, health = Known(coefficient, "Aoyagi", 0.1, math.inf), fault("trend", moved, EXTRAPOLATED)
-    is_refused = math.isfinite(moved) and bool(health)
+    limit, reasons = Known(coefficient, "Aoyagi", 0.1, math.inf), fault("trend", moved, EXTRAPOLATED)
+    is_refused = math.isfinite(moved) and bool(reasons)
     check = compared(
-        "to infinite nbeta", f"{case.name}, short SGLD", limit, NO_ESTIMATE, is_refused, health, coefficient
+        "to infinite nbeta", f"{case.name}, short SGLD", limit, NO_ESTIMATE, is_refused, reasons, coefficient
     )
     yield [at_settings(check, runs[-1])]
 

@@ -43,16 +43,16 @@ class Wrong(NamedTuple):
     estimate: float
     low: float
     high: float
-    health: str
+    reasons: str
     why: str
 
 
 class Given(NamedTuple):
-    """What an estimator gives: the value it has to give, that of each chain [C], and the health of the chains."""
+    """What an estimator gives: the value it has to give, that of each chain [C], and the reasons against the chains."""
 
     expected: float
     means: np.ndarray
-    health: str = "no chain"
+    reasons: str = "no chain"
 
 
 def wrong_estimators() -> Iterator[Wrong]:
@@ -62,7 +62,7 @@ def wrong_estimators() -> Iterator[Wrong]:
     for name, (estimator, why) in ESTIMATORS.items():
         given = estimator(case, h)
         right = known.regular(PARAMETERS).value if estimator is _saturated else _exact(h)
-        yield Wrong(name, right, given.expected, *intervals.of(given.means, "linear", LEVEL)[:3], given.health, why)
+        yield Wrong(name, right, given.expected, *intervals.of(given.means, "linear", LEVEL)[:3], given.reasons, why)
 
 
 def _paired(case: Case, h: np.ndarray) -> Given:
@@ -89,7 +89,7 @@ def _inverse_square(case: Case, h: np.ndarray) -> Given:
     losses = h / (pulls * (1 - CHAIN.eps * pulls / 4))
     row, traces = estimate(case, replace(CHAIN, data="full"))
     means = 1 / (traces["excess"][:, CHAIN.burn_in :] ** 2).mean(axis=1)
-    return Given(1 / ((losses.sum() / 2) ** 2 + (losses**2).sum() / 2), means, row["health"])
+    return Given(1 / ((losses.sum() / 2) ** 2 + (losses**2).sum() / 2), means, row["reasons"])
 
 
 def _unpaired(case: Case, h: np.ndarray) -> Given:
@@ -111,7 +111,7 @@ def _saturated(case: Case, h: np.ndarray) -> Given:
     """Of the bounded loss: nbeta (L_null - L(w*))."""
     bounded = cases.well(PARAMETERS)
     row, traces = estimate(bounded, SATURATED)
-    return Given(SATURATED.nbeta * bounded.null_loss, chain_means(traces, SATURATED), row["health"])
+    return Given(SATURATED.nbeta * bounded.null_loss, chain_means(traces, SATURATED), row["reasons"])
 
 
 # name -> the estimator, and what is wrong with it
@@ -133,7 +133,7 @@ ESTIMATORS: dict[str, tuple[Callable[[Case, np.ndarray], Given], str]] = {
 
 def _of_chains(case: Case, expected: float, factor: float, source_of: SourceOf | None = None) -> Given:
     row, traces = estimate(case, CHAIN, source_of)
-    return Given(expected, factor * traces["excess"][:, CHAIN.burn_in :].mean(axis=1), row["health"])
+    return Given(expected, factor * traces["excess"][:, CHAIN.burn_in :].mean(axis=1), row["reasons"])
 
 
 def _exact(h: np.ndarray) -> float:

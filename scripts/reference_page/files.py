@@ -89,7 +89,7 @@ LLC = """a row for each settings and checkpoint: `settings` (eight hexadecimal d
 interval over chains `llc_low`, `llc_high`; `loss` L(w*) and `null_loss` on the fixed set, `draw_loss`, `saturation`,
 `acceptance` of a Metropolis step, `stability` eps (nbeta h_max + gamma), `trend` in standard errors, `r_hat`, `ess`,
 `below` (share of draws below L(w*)), `distance` from w*, `radius` sqrt(d / gamma), `norm` |w*|, `relaxation` 2 / (eps
-gamma) steps, `top_eigenvalue` h_max; `health` (`healthy`, or why not); the settings"""
+gamma) steps, `top_eigenvalue` h_max; `verdict` and `reasons`; the settings"""
 LLC_TRACES = """of a checkpoint's chains: `excess` and `distance` [C,T] of each draw, burn-in included, `fixed_loss` and
 `acceptance` [C,K] of each check; `row`, as JSON, and `parameters`, the SHA-256 of w*"""
 LLC_ADVICE = """`cell` (`eps`, `nbeta`, `gamma`, or null), `reason`, `order` (whether that of the checkpoints depends
@@ -122,17 +122,17 @@ STAGES = """a row for each stage: `series` (`LLC`, or `loss alone`: of nbeta (L_
 each with `..._se`"""
 DEVELOP_TABLE = (
     "of each checkpoint: `developmental_metrics.csv`, the LLC of each setting (`llc_NAME`, `loss_NAME`, "
-    "`health_NAME`), and components of the essential dynamics"
+    "`verdict_NAME`, `reasons_NAME`), and components of the essential dynamics"
 )
 DEVELOP_STAGES = """a row for each stage and setting: the checkpoints `start` and `end`, `type`, `claimed`, the changes
 `delta_loss` and `delta_llc` with `delta_llc_se`, what the nulls say the latter is (`loss_null`, `norm_null`), p-values
-of its differences from 0 and these (`p_zero`, `p_loss`, `p_norm`), `healthy` and `differs`"""
-DEVELOP = """`settings`, each LLC as a line in the loss, `healthy` checkpoints (and those `healthy_at_all` unsaturated
+of its differences from 0 and these (`p_zero`, `p_loss`, `p_norm`), `usable` and `differs`"""
+DEVELOP = """`settings`, each LLC as a line in the loss, `usable` checkpoints (and those `usable_at_all` unsaturated
 settings), `milestones` as in `stages.json`, the fitted `curve`, `change_points`, `stages`, `dynamics` as in
 `essential_dynamics.json`"""
 STAGES_FACTS = """`setting`, `settings`, `rule` (the flags); `checkpoints`, what was fitted; `curve`: `length`,
 `jitter`, `evidence`, `has_shape` and, over steps, `llc` and `slope` with `..._se`; `milestones`: `step`, `since`,
-`until`, `slope`, `sides` (where the LLC changes significantly), `support`, 90 % interval `low`, `high`, `healthy`,
+`until`, `slope`, `sides` (where the LLC changes significantly), `support`, 90 % interval `low`, `high`, `usable`,
 `loss_has_one`, `seeds`; `change_points`: `points` (`step`, slopes `before` and `after`, `gain` in BIC), `bic` of 1, 2,
 ... segments; the milestones of `loss_alone`; `seeds`: the other runs"""
 ESTIMATED, CALIBRATED = "`analysis.llc`", "`analysis.llc_calibrate`"

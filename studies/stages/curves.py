@@ -14,7 +14,7 @@ from icl_lab.store.readers import read_csv
 from icl_lab.store.rundir import read_config
 from icl_lab.studies.curve_rows import Row, Series
 from icl_lab.studies.stages import measures
-from icl_lab.studies.stages.measures import facts, healthy, late_llc, table
+from icl_lab.studies.stages.measures import facts, late_llc, table, usable
 from icl_lab.studies.stages.published import LLC as PAPERS_LLC
 from icl_lab.studies.task_diversity.measures import gain
 
@@ -31,11 +31,11 @@ def from_one(steps: ArrayLike) -> np.ndarray:
 
 
 def llc(labels: Mapping[str, str], *settings: str) -> Curves:
-    """The LLC at these settings, a panel each, of healthy checkpoints alone; a series for each runs' name."""
+    """The LLC at these settings, a panel each, of usable checkpoints alone; a series for each runs' name."""
 
     def curves(run: Path, name: str) -> Series:
         shown = [setting for setting in settings if setting in facts(run)["settings"]]
-        rows = {setting: healthy(run, setting) for setting in shown}
+        rows = {setting: usable(run, setting) for setting in shown}
         return {
             (f"LLC, {setting}", labels[name]): (from_one(good["step"]), good[f"llc_{setting}"].to_numpy(float))
             for setting, good in rows.items()
@@ -45,7 +45,7 @@ def llc(labels: Mapping[str, str], *settings: str) -> Curves:
 
 
 def smoothed(labels: Mapping[str, str]) -> Curves:
-    """The Gaussian process through the healthy LLCs of the first setting, whose plateaus are the milestones."""
+    """The Gaussian process through the usable LLCs of the first setting, whose plateaus are the milestones."""
 
     def curves(run: Path, name: str) -> Series:
         curve = facts(run)["curve"]
@@ -120,7 +120,7 @@ def by_length(columns: Mapping[str, str]) -> Curves:
 
 
 def llc_of_tasks(*settings: str) -> Curves:
-    """The LLC of healthy checkpoints in the last third of training, and what memorising the pool gains, against M."""
+    """The LLC of usable checkpoints in the last third of training, and what memorising the pool gains, against M."""
 
     def curves(run: Path, name: str) -> Series:
         config = read_config(run)
@@ -134,10 +134,10 @@ def llc_of_tasks(*settings: str) -> Curves:
 
 
 def over_training_by_tasks(setting: str) -> Curves:
-    """The LLC of healthy checkpoints, and the distance to ridge of all, over training; a series for each M."""
+    """The LLC of usable checkpoints, and the distance to ridge of all, over training; a series for each M."""
 
     def curves(run: Path, name: str) -> Series:
-        good, rows, tasks = healthy(run, setting), measures.metrics(run), read_config(run).data.num_tasks
+        good, rows, tasks = usable(run, setting), measures.metrics(run), read_config(run).data.num_tasks
         label = f"M = {tasks:.0f}" if np.isfinite(tasks) else "M = ∞"
         return {
             (f"LLC, {setting}", label): (from_one(good["step"]), good[f"llc_{setting}"].to_numpy(float)),

@@ -11,7 +11,7 @@ FACTS: dict[str, tuple[str, ...]] = {
     # linear layers
     "The LLC of one linear layer is small late in training.": ("linear_llc",),
     "One linear layer has a stage.": ("linear_stage", "linear_stage_end", "linear_stage_support"),
-    "Where chains are healthy the LLC of one linear layer is no function of the loss.": ("linear_slope",),
+    "Where estimates are usable the LLC of one linear layer is no function of the loss.": ("linear_slope",),
     "The LLC of one linear layer follows its alignment with gradient descent.": ("linear_alignment", "linear_alignment_20"),
     "Two recurrent linear layers have a stage.": ("linear_layers_stage",),
     "The LLC of two recurrent linear layers rises as they turn to GD++.": ("linear_layers_turn",),

@@ -14,7 +14,7 @@ NARROW = {"narrow_one_task": "M = 1", "narrow_one_task_again": "M = 1, other dat
 ONE_AND_TWO = {"one_unit_task": "M = 1", "two_unit_tasks": "M = 2"}
 UNIT = ONE_AND_TWO | {"one_unit_task_again": "M = 1, other data"}
 CONSTANT = {"two_unit_tasks_constant": "M = 2, constant rate"}
-SHORT, HEALTHY = {"short_schedule": "triangle"}, {"short_schedule_stages": "triangle"}
+SHORT, UNSATURATED = {"short_schedule": "triangle"}, {"short_schedule_stages": "triangle"}
 CONTROLS = SHORT | { "constant_rate": "constant rate", "no_layer_norm": "no layer norm", "doubled_residual": "doubled residual"}  # fmt: skip
 LINEAR = {"linear_layer": "one layer", "linear_layers": "two recurrent layers", "linear_layer_of_20": "N = D = 20"}
 BEHAVIOUR = {
@@ -44,24 +44,24 @@ _plane = partial(Plane, paths=curves.plane, x_label="PC1", y_label="PC2", points
 
 # fmt: off
 FIGURES: tuple[AnyFigure, ...] = (
-    _figure("narrow_llc", "One task and two tasks, 16 channels: LLC of healthy checkpoints", tuple(NARROW), curves.llc(NARROW, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, scale="linear"),
+    _figure("narrow_llc", "One task and two tasks, 16 channels: LLC of usable checkpoints", tuple(NARROW), curves.llc(NARROW, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, scale="linear"),
     _figure("narrow_published", "Two tasks, 16 channels: LLC at the published setting, and nβ times the loss's fall", ("narrow_two_tasks",), curves.published(NARROW), STEP, LLC, log_x=True, means=False, by_seed=True, scale="linear"),
     _figure("narrow_components", "Two tasks, 16 channels: variance of the trajectory's components", ("narrow_two_tasks",), curves.components(NARROW), "component", "share", scale="fraction"),
     _plane("narrow_plane", "Two tasks, 16 channels: PCA of the outputs over training, and of a random walk of its steps", ("narrow_two_tasks",)),
-    _figure("linear_llc", "One layer of linear attention: LLC of healthy checkpoints", ("linear_layer",), curves.together(curves.llc(LINEAR, "default", "tight"), curves.smoothed(LINEAR)), STEP, LLC, log_x=True, means=False, by_seed=True, scale="linear"),
+    _figure("linear_llc", "One layer of linear attention: LLC of usable checkpoints", ("linear_layer",), curves.together(curves.llc(LINEAR, "default", "tight"), curves.smoothed(LINEAR)), STEP, LLC, log_x=True, means=False, by_seed=True, scale="linear"),
     Stages("linear_stages", "One layer of linear attention: stages of the LLC", {"linear_layer": "one layer"}),
-    _figure("unit_llc", "One task and two tasks: LLC of healthy checkpoints", tuple(UNIT), curves.together(curves.llc(UNIT, "default", "tight"), curves.smoothed(UNIT)), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full", scale="linear"),
-    _figure("unit_constant", "Two tasks at a constant learning rate: LLC of healthy checkpoints", tuple(CONSTANT), curves.together(curves.llc(CONSTANT, "default"), curves.smoothed(CONSTANT)), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full", scale="linear"),
+    _figure("unit_llc", "One task and two tasks: LLC of usable checkpoints", tuple(UNIT), curves.together(curves.llc(UNIT, "default", "tight"), curves.smoothed(UNIT)), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full", scale="linear"),
+    _figure("unit_constant", "Two tasks at a constant learning rate: LLC of usable checkpoints", tuple(CONSTANT), curves.together(curves.llc(CONSTANT, "default"), curves.smoothed(CONSTANT)), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full", scale="linear"),
     Stages("unit_stages", "One task and two tasks: stages of the LLC", ONE_AND_TWO, profile="full"),
     _figure("unit_published", "One task and two tasks: LLC at the published setting, and nβ times the loss's fall", ("one_unit_task", "two_unit_tasks"), curves.published(UNIT), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full", scale="linear"),
-    _figure("linear_llcs", "Linear attention, each at settings of its own: LLC of healthy checkpoints", tuple(LINEAR), curves.llc(LINEAR, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full", scale="linear"),
-    _figure("regression_llc", "The regression transformer, 70 000 steps: LLC of healthy checkpoints", tuple(HEALTHY), curves.llc(HEALTHY, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full", scale="linear"),
+    _figure("linear_llcs", "Linear attention, each at settings of its own: LLC of usable checkpoints", tuple(LINEAR), curves.llc(LINEAR, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full", scale="linear"),
+    _figure("regression_llc", "The regression transformer, 70 000 steps: LLC of usable checkpoints", tuple(UNSATURATED), curves.llc(UNSATURATED, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full", scale="linear"),
     _figure("regression_published", "The regression transformer, 70 000 steps: LLC at the published setting, and nβ times the loss's fall", tuple(SHORT), curves.published(SHORT), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full", scale="linear"),
     _figure("regression_behaviour", "The regression transformer, 70 000 steps: behaviour", tuple(SHORT), curves.metrics(BEHAVIOUR, SHORT), STEP, "", log_x=True, profile="full", scale=OF_BEHAVIOUR),
     _figure("regression_structure", "The regression transformer, 70 000 steps: structure", tuple(SHORT), curves.metrics(STRUCTURE, SHORT), STEP, "", log_x=True, profile="full", scale=OF_STRUCTURE),
     _figure("regression_components", "The regression transformer, 70 000 steps: variance of the trajectory's components", tuple(SHORT), curves.components(SHORT), "component", "share", profile="full", scale="fraction"),
     _plane("regression_plane", "The regression transformer, 70 000 steps: PCA of the outputs over training, and of a random walk of its steps", tuple(SHORT), profile="full"),
-    Stages("regression_stages", "The regression transformer, 70 000 steps: stages of the LLC", HEALTHY, profile="full"),
+    Stages("regression_stages", "The regression transformer, 70 000 steps: stages of the LLC", UNSATURATED, profile="full"),
     _figure("controls_published", "The regression transformer and its controls: LLC at the published setting, and nβ times the loss's fall", tuple(CONTROLS), curves.published(CONTROLS), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full", scale="linear"),
     _figure("controls_behaviour", "The regression transformer and its controls: behaviour", tuple(CONTROLS), curves.metrics(BEHAVIOUR, CONTROLS), STEP, "", log_x=True, profile="full", scale=OF_BEHAVIOUR),
     _figure("controls_structure", "The regression transformer and its controls: structure", tuple(CONTROLS), curves.metrics(STRUCTURE, CONTROLS), STEP, "", log_x=True, profile="full", scale=OF_STRUCTURE),
@@ -69,6 +69,6 @@ FIGURES: tuple[AnyFigure, ...] = (
     _figure("long_schedule", "500 000 steps: LLC at the published setting", ("long_schedule",), curves.beside_the_papers(LONG), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full", scale="linear"),
     _figure("batches", "500 000 steps, two batch sizes: behaviour", tuple(BATCHES), curves.metrics(BEHAVIOUR, BATCHES), STEP, "", log_x=True, profile="gpu", scale=OF_BEHAVIOUR),
     _figure("pools", "Decoders on pools of M tasks, last third of training", ("pools_of_tasks",), curves.llc_of_tasks("default"), "M", "", log_x=True, profile="full", scale="linear"),
-    _figure("pools_over_training", "Decoders on pools of M tasks: LLC of healthy checkpoints, and distance to ridge", ("pools_of_tasks",), curves.over_training_by_tasks("default"), STEP, "", log_x=True, means=False, by_seed=True, profile="full", scale={"LLC, default": "linear"}),
+    _figure("pools_over_training", "Decoders on pools of M tasks: LLC of usable checkpoints, and distance to ridge", ("pools_of_tasks",), curves.over_training_by_tasks("default"), STEP, "", log_x=True, means=False, by_seed=True, profile="full", scale={"LLC, default": "linear"}),
 )
 # fmt: on

@@ -73,7 +73,7 @@ FINDINGS: tuple[Finding, ...] = (
             Statement("rise_is_loss", "the regression transformer's, until it is largest, {value} times"),
             Statement(
                 "linear_slope",
-                "the slope of one linear layer, over checkpoints whose chains are healthy, is {value} times -nβ",
+                "the slope of one linear layer, over usable checkpoints, is {value} times -nβ",
                 "At an unsaturated setting the LLC is not a rescaled loss",
             ),
             Statement(

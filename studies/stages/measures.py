@@ -1,6 +1,6 @@
 """Measures on runs whose development is in analysis/develop/: claims read these tables, and estimate little besides.
 
-A setting is a name of `analysis.develop.SETTINGS`; a checkpoint is healthy where its chains are.
+A setting is a name of `analysis.develop.SETTINGS`; a checkpoint is usable where its estimate is (`store.llc_rows`).
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ import numpy as np
 from icl_lab.analysis.develop import rescaled_settings
 from icl_lab.analysis.development.milestones import LEAST
 from icl_lab.analysis.llc.checkpoints import estimate_run
-from icl_lab.analysis.llc.health import HEALTHY
 from icl_lab.analysis.llc.settings import Settings
 from icl_lab.store import layout
+from icl_lab.store.llc_rows import read_development, read_table
+from icl_lab.store.llc_rows import usable as usable_rows
 from icl_lab.store.lock import locked
 from icl_lab.store.metrics import read_metrics
-from icl_lab.store.readers import read_csv, read_json
+from icl_lab.store.readers import read_csv
 from icl_lab.store.rundir import read_config
 
 if TYPE_CHECKING:
@@ -37,14 +38,15 @@ LATE = 2 / 3  # of training
 @lru_cache(maxsize=512)
 def facts(run: Path) -> dict[str, Any]:
     """develop.json of a run."""
-    return dict(read_json(run / layout.DEVELOP))
+    return read_development(run)
 
 
 @lru_cache(maxsize=512)
 def table(run: Path) -> pd.DataFrame:
     """A run's checkpoints, in order."""
-    health = [f"health_{name}" for name in facts(run)["settings"]]
-    return read_csv(run / layout.DEVELOP_TABLE, ("step", "loss"), health).sort_values("step").reset_index(drop=True)
+    suffixes = [f"_{name}" for name in facts(run)["settings"]]
+    rows = read_table(run / layout.DEVELOP_TABLE, ("step", "loss"), suffixes=suffixes)
+    return rows.sort_values("step").reset_index(drop=True)
 
 
 @lru_cache(maxsize=512)
@@ -53,10 +55,10 @@ def metrics(run: Path) -> pd.DataFrame:
     return read_csv(run / layout.DEVELOPMENTAL_METRICS, ("step",)).sort_values("step").reset_index(drop=True)
 
 
-def healthy(run: Path, setting: str) -> pd.DataFrame:
-    """Its healthy checkpoints at a setting."""
+def usable(run: Path, setting: str) -> pd.DataFrame:
+    """Its usable checkpoints at a setting."""
     rows = table(run)
-    return rows[rows[f"health_{setting}"] == HEALTHY]
+    return rows[usable_rows(rows, f"_{setting}")]
 
 
 # --- the LLC ---
@@ -67,14 +69,14 @@ def loss_slope(setting: str) -> Measure:
     return lambda run: float(facts(run)["lines"].get(setting, {}).get("slope_over_minus_nbeta", math.nan))
 
 
-def loss_slope_over(setting: str, healthy_only: bool = False, after_first: bool = False) -> Measure:
-    """The same over some checkpoints: those that are healthy, or all after the first, which is far from the others.
+def loss_slope_over(setting: str, usable_only: bool = False, after_first: bool = False) -> Measure:
+    """The same over some checkpoints: those that are usable, or all after the first, which is far from the others.
 
     nan for fewer than three.
     """
 
     def measure(run: Path) -> float:
-        rows = healthy(run, setting) if healthy_only else table(run)
+        rows = usable(run, setting) if usable_only else table(run)
         return _slope(run, setting, rows[rows["step"] > 0] if after_first else rows)
 
     return measure
@@ -94,10 +96,10 @@ def _slope(run: Path, setting: str, rows: pd.DataFrame) -> float:
 
 
 def late_llc(setting: str) -> Callable[[Path], float]:
-    """The mean LLC of the healthy checkpoints in the last third of training; nan if there is none."""
+    """The mean LLC of the usable checkpoints in the last third of training; nan if there is none."""
 
     def measure(run: Path) -> float:
-        rows, last = healthy(run, setting), read_config(run).training.steps
+        rows, last = usable(run, setting), read_config(run).training.steps
         return float(rows[rows["step"] >= LATE * last][f"llc_{setting}"].mean())
 
     return measure
@@ -109,16 +111,16 @@ def late_llc_over(setting: str) -> Measure:
 
 
 def late_over_largest(setting: str) -> Measure:
-    """The late LLC over the largest of the healthy checkpoints."""
-    return lambda run: late_llc(setting)(run) / float(healthy(run, setting)[f"llc_{setting}"].max())
+    """The late LLC over the largest of the usable checkpoints."""
+    return lambda run: late_llc(setting)(run) / float(usable(run, setting)[f"llc_{setting}"].max())
 
 
 def claimed_stages(run: Path) -> float:
     """How many stages differ from their nulls at all unsaturated settings.
 
-    nan where fewer checkpoints are healthy at all of these than stages need, so that none could be found.
+    nan where fewer checkpoints are usable at all of these than stages need, so that none could be found.
     """
-    if len(facts(run)["healthy_at_all"]) < LEAST:
+    if len(facts(run)["usable_at_all"]) < LEAST:
         return math.nan
     return float(sum(stage["claimed"] for stage in facts(run)["stages"]))
 
@@ -298,12 +300,12 @@ def beyond_other_seed(rank: Callable[[Any, Any], float]) -> Measure:
 def rank_with_alignment(setting: str, after_peak: bool = False) -> Callable[[Path, Path], float]:
     """Spearman's partial correlation of the LLC and the cosine with gradient descent of as many steps, given the step.
 
-    Of the first run's healthy checkpoints and the second's cosine, which may be its own; after_peak: from the first's
+    Of the first run's usable checkpoints and the second's cosine, which may be its own; after_peak: from the first's
     largest cosine on.
     """
 
     def measure(run: Path, of_cosine: Path) -> float:
-        rows, cosines = healthy(run, setting), _cosines(of_cosine)
+        rows, cosines = usable(run, setting), _cosines(of_cosine)
         rows = rows.assign(cosine=[cosines[step] for step in rows["step"]])
         if after_peak:
             run_cosines = _cosines(run)
@@ -322,7 +324,7 @@ def rank_with_distance(setting: str, num_tasks: int) -> Callable[[OfSeed, OfSeed
 
     def measure(runs: OfSeed, of_distance: OfSeed) -> float:
         run, other = (_of_tasks(seed_runs, num_tasks) for seed_runs in (runs, of_distance))
-        rows, distances = healthy(run, setting), metrics(other).set_index("step")["id_delta_ridge"]
+        rows, distances = usable(run, setting), metrics(other).set_index("step")["id_delta_ridge"]
         rows = rows.assign(distance=distances.reindex(rows["step"]).to_numpy()).dropna(subset=["distance"])
         return _rank_given_step(rows, f"llc_{setting}", "distance")
 

@@ -26,7 +26,7 @@ REMARKS: dict[str, str] = {
     "peak_moves": "The largest LLC is at step 10 622 to 14 544, 21 400 and 25 983 to 45 237, at .21, .11 and .09 of the schedule: later in steps, earlier in share. The curve is flat there and its checkpoints a factor of 1.5 apart, so that one more decides the exponent.",
     "icl_moves": "Half of the score is reached at step 1886 to 2207, 3229 to 3835 and 5923: as at equal integrals of the learning rate. A third seed that differed by one record widens the interval.",
     "llc_orders_tasks": "In two seeds the LLC rises with M up to 64; in the third 16 tasks have 9.3 and 64 have 9.1. From 16 tasks on LLCs differ by less than seeds do.",
-    "llc_with_distance": "One of three runs has four healthy checkpoints, too few for a partial correlation; the others have -.37 and .24.",
+    "llc_with_distance": "One of three runs has four usable checkpoints, too few for a partial correlation; the others have -.37 and .24.",
     "llc_of_few": "By seed .37, .55 and .86 of it, each on four tasks of its own.",
     "llc_of_some": "By seed .86, .97 and 1.00: 64 tasks have about the LLC of infinitely many.",
 }

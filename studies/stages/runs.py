@@ -81,7 +81,7 @@ OF_20_INPUTS = OF_LINEAR | {
     "default": {"eps": 1e-4, "nbeta": 133.3, "gamma": 1333.0},
     "tight": {"eps": 3e-5, "nbeta": 133.3, "gamma": 4000.0},
 }
-# the regression transformer: at gamma 667, of 21 checkpoints of seeds 3 to 5, 3 to 8 were healthy; most others had not
+# the regression transformer: at gamma 667, of 21 checkpoints of seeds 3 to 5, 3 to 8 were usable; most others had not
 # mixed; of the first thousand steps chains are saturated or above the null predictor, at gamma 2000 too
 OF_REGRESSION = {
     "default": {"eps": 3.5e-5, "nbeta": 133.3, "gamma": 2000.0},

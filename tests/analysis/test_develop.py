@@ -17,6 +17,7 @@ from icl_lab.analysis.development import nulls
 from icl_lab.analysis.llc.settings import Settings
 from icl_lab.store import layout
 from icl_lab.store.atomic import write_csv
+from icl_lab.store.llc_rows import usable
 from tests.doors import Refused, ran, refused
 from tests.runners.tiny import LSA1, SIZES, Workshop, copied
 
@@ -53,8 +54,8 @@ def test_it_gathers_what_the_single_analyses_say(workshop: Workshop, run: Path) 
         eps = facts["settings"][name]["eps"]
         own = llc[(llc["eps"] == eps) & (llc["gamma"] == facts["settings"][name]["gamma"])]
         np.testing.assert_array_equal(table[f"llc_{name}"], own.sort_values("step")["llc"])
-    healthy = {name: set(table["step"][table[f"health_{name}"] == "healthy"]) for name in ("default", "tight")}
-    assert facts["healthy_at_all"] == sorted(healthy["default"] & healthy["tight"])
+    good = {name: set(table["step"][usable(table, f"_{name}")]) for name in ("default", "tight")}
+    assert facts["usable_at_all"] == sorted(good["default"] & good["tight"])
     count = sum(stage["claimed"] for stage in facts["stages"])
     assert f"{len(facts['stages'])}, of which {count} differ from their nulls" in said
     header = (run / layout.DEVELOP_STAGES).read_text().splitlines()[0]
@@ -71,9 +72,9 @@ def rows_of(llc: np.ndarray, settings: Settings, sick: Sequence[int] = ()) -> li
     """Rows of an LLC table at one setting: errors of .02, a loss that falls a little, weights that grow by a half."""
     half = 0.02 * float(t.ppf(0.975, 3))
     grown = np.linspace(1.0, 1.5, len(STEPS))
-    health = ["moving: 3" if step in sick else "healthy" for step in STEPS]
+    words = {"verdict": ["none" if step in sick else "undecided" for step in STEPS], "reasons": ""}
     columns = {"step": STEPS, "llc": llc, "llc_low": llc - half, "llc_high": llc + half, "loss": 1 - 0.01 * grown}
-    table = pd.DataFrame(columns | {"norm": grown, "health": health, "null_loss": 2.0} | asdict(settings))
+    table = pd.DataFrame(columns | words | {"norm": grown, "null_loss": 2.0} | asdict(settings))
     return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
 
 
@@ -90,9 +91,9 @@ def stages_of(
         yield start | {name: start[name] - norm_falls for name in ("llc", "llc_low", "llc_high")}
 
     monkeypatch.setattr(develop, "estimate_run", rescaled)
-    healthy = nulls.healthy_at_all(rows)
-    found = develop.llc_stages(run, settings["default"], healthy)
-    return found.milestones, develop.stage_rows(run, develop.Recipe(settings), rows, found.stages, healthy)
+    good = nulls.usable_at_all(rows)
+    found = develop.llc_stages(run, settings["default"], good)
+    return found.milestones, develop.stage_rows(run, develop.Recipe(settings), rows, found.stages, good)
 
 
 def rise(at: float, height: float) -> np.ndarray:
@@ -114,21 +115,21 @@ def test_a_rise_between_two_plateaus_is_claimed_and_found_where_it_is(
     assert np.isnan(own["norm_null"])
 
 
-def test_change_points_are_where_the_llc_bends_at_healthy_checkpoints(
+def test_change_points_are_where_the_llc_bends_at_usable_checkpoints(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Flat in log step, then a line, and a checkpoint that is not healthy with another value; few have none."""
+    """Flat in log step, then a line, and a checkpoint that is not usable with another value; few have none."""
     at = int(STEPS[12])
     llc = 3.0 * np.clip(np.log1p(STEPS) - np.log1p(at), 0, None)
     llc[5] += 9.0
     stages_of(run, llc, monkeypatch)
     default = Settings(**develop_command.SETTINGS["default"], chains=4)
-    healthy = [int(step) for number, step in enumerate(STEPS) if number != 5]
-    (point,) = develop.llc_stages(run, default, healthy).change_points
+    good = [int(step) for number, step in enumerate(STEPS) if number != 5]
+    (point,) = develop.llc_stages(run, default, good).change_points
     assert point["step"] == at
     assert (point["before"], point["after"]) == (pytest.approx(0.0, abs=0.02), pytest.approx(3.0, abs=0.05))
     assert len(develop.llc_stages(run, default, [int(step) for step in STEPS]).change_points) > 1
-    assert develop.llc_stages(run, default, healthy[:5]).change_points == []
+    assert develop.llc_stages(run, default, good[:5]).change_points == []
 
 
 def test_a_line_and_noise_have_no_stage(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +144,7 @@ def test_a_fall_is_claimed_beyond_what_the_norm_explains(run: Path, monkeypatch:
     assert claimed(stages_of(run, falling, monkeypatch, norm_falls=2.0)[1]) == {("B", False)}
 
 
-def test_checkpoints_that_are_not_healthy_are_in_no_stage(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checkpoints_that_are_not_usable_are_in_no_stage(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sick, wild = [int(step) for step in STEPS[::3]], rise(200, 3.0)
     wild[::3] -= 5.0
     places, rows = stages_of(run, wild, monkeypatch, sick)
@@ -161,7 +162,7 @@ def test_a_setting_whose_chains_diverge_has_no_line_and_the_others_stay(workshop
     assert np.isfinite(facts["lines"]["cold"]["slope_over_minus_nbeta"])
     assert "LLC, hot" in said
     assert "no line in the loss" in said
-    assert facts["healthy"]["hot"][0] == 0
+    assert facts["usable"]["hot"][0] == 0
     assert not any(stage["claimed"] for stage in facts["stages"])
     assert (run / layout.DEVELOP_FIGURE).exists()
 

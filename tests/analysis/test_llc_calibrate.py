@@ -9,38 +9,41 @@ import pytest
 
 from icl_lab.analysis.llc_calibrate import FRACTIONS, advise, grid, nearest
 from icl_lab.store import layout
+from icl_lab.store.llc_rows import said, usable
 from tests.analysis.llc_runs import trained, words
 from tests.doors import Refused, ran, refused
 from tests.runners.tiny import Workshop, copied
 
 __all__ = ["ran", "refused"]
 
+UNMIXED = "not mixed: R-hat is 1.400, above 1.2"
 SATURATED = "saturated: draws are 0.91 of the way to the null predictor"
-MOVING = "moving: +3.1 standard errors from the first to the last quarter of the draws"
+MOVING = "not mixed: +3.1 standard errors from the first to the last quarter of the draws"
 
 
-def rows(cell: tuple[float, float, float], *llcs: float, half: float = 1.0, health: str = "healthy") -> list[Any]:
+def rows(cell: tuple[float, float, float], *llcs: float, half: float = 1.0, reasons: str = "") -> list[Any]:
     """The rows of a cell (eps, nbeta, gamma) at steps 100, 200, ..., with intervals of this half width."""
     setting = dict(zip(("eps", "nbeta", "gamma"), cell, strict=True)) | {"burn_in": 100, "thin": 2}
     setting["relaxation"] = 2 / (setting["eps"] * setting["gamma"])
     return [
         setting
-        | {"step": 100 * (place + 1), "llc": llc, "llc_low": llc - half, "llc_high": llc + half, "health": health}
+        | {"step": 100 * (place + 1), "llc": llc, "llc_low": llc - half, "llc_high": llc + half}
+        | said([reasons] if reasons else [])
         for place, llc in enumerate(llcs)
     ]
 
 
-def test_of_healthy_cells_the_weakest_pull_and_then_the_narrowest_intervals() -> None:
+def test_of_usable_cells_the_weakest_pull_and_then_the_narrowest_intervals() -> None:
     advice = advise(
         [
             *rows((1e-4, 10.0, 1000.0), 5.0, 6.0, half=0.1),  # pulled harder
             *rows((1e-4, 10.0, 100.0), 5.0, 6.0, half=2.0),
             *rows((3e-4, 10.0, 100.0), 5.0, 6.0, half=1.0),
-            *rows((3e-4, 10.0, 10.0), 5.0, 6.0, half=0.1, health=SATURATED),  # pulled least
+            *rows((3e-4, 10.0, 10.0), 5.0, 6.0, half=0.1, reasons=SATURATED),  # pulled least
         ]
     )
     assert advice.cell == (3e-4, 10.0, 100.0)
-    assert "of 3 cells in 4 that are healthy at every checkpoint and forget w* within their burn-in" in advice.reason
+    assert "of 3 cells in 4 that are usable at every checkpoint and forget w* within their burn-in" in advice.reason
     assert "(±18 % of the LLC)" in advice.reason  # 1 / 5.5
     assert advice.order == "the order of the checkpoints is the same in all 4 cells with an estimate: 200 > 100 in 4"
 
@@ -52,33 +55,33 @@ def test_a_cell_whose_chains_do_not_forget_w_star_is_not_recommended() -> None:
     alone = advise(short)
     assert alone.cell is None
     assert alone.reason == (
-        "1 of 1 cells are healthy at every checkpoint, but none forgets w* within its burn-in, 2 / (eps gamma) steps: "
+        "1 of 1 cells are usable at every checkpoint, but none forgets w* within its burn-in, 2 / (eps gamma) steps: "
         "raise burn_in to 102 or more"
     )
 
 
-def test_a_cell_has_to_be_healthy_at_every_checkpoint_and_where_none_is_it_says_why() -> None:
+def test_a_cell_has_to_be_usable_at_every_checkpoint_and_where_none_is_it_says_why() -> None:
     first, second = rows((1e-4, 10.0, 100.0), -5.0, 6.0)
     advice = advise(
-        [first, second | {"health": f"{SATURATED}; {MOVING}"}, *rows((1e-4, 10.0, 10.0), -7.0, 8.0, health=MOVING)]
+        [first, second | said([SATURATED, MOVING, UNMIXED]), *rows((1e-4, 10.0, 10.0), -7.0, 8.0, reasons=MOVING)]
     )
     assert advice.cell is None
     assert advice.reason == (
-        "no cell of 2 is healthy at every checkpoint; of 4 estimates: moving (3), saturated (1); at step 100 "
+        "no cell of 2 is usable at every checkpoint; of 4 estimates: not mixed (3), saturated (1); at step 100 "
         "chains go below L(w*): w* is no local minimum there, as before the learning rate has decayed"
     )
 
 
-def test_an_order_that_depends_on_the_setting_is_said_with_whether_it_does_among_healthy_cells() -> None:
+def test_an_order_that_depends_on_the_setting_is_said_with_whether_it_does_among_usable_cells() -> None:
     weak, strong = rows((1e-4, 10.0, 100.0), 5.0, 6.0), rows((1e-4, 10.0, 1000.0), 6.0, 5.0)
-    said = advise([*weak, *strong]).order
-    assert said.startswith("the order of the checkpoints depends on the setting: steps ")
-    assert "200 > 100 in 1" in said
-    assert "100 > 200 in 1" in said
-    assert said.endswith("of 2 cells; and differs between healthy ones")
-    sick = [row | {"health": SATURATED} for row in strong]
-    assert advise([*weak, *sick]).order.endswith("; the same in all healthy ones")
-    assert advise([row | {"health": MOVING} for row in (*weak, *sick)]).order.endswith("; none is healthy")
+    order = advise([*weak, *strong]).order
+    assert order.startswith("the order of the checkpoints depends on the setting: steps ")
+    assert "200 > 100 in 1" in order
+    assert "100 > 200 in 1" in order
+    assert order.endswith("of 2 cells; and differs between usable ones")
+    sick = [row | said([SATURATED]) for row in strong]
+    assert advise([*weak, *sick]).order.endswith("; the same in all usable ones")
+    assert advise([row | said([MOVING]) for row in (*weak, *sick)]).order.endswith("; none is usable")
     assert advise(rows((1e-4, 10.0, 100.0), 5.0)).order == "one checkpoint has no order"
 
 
@@ -105,7 +108,7 @@ def test_it_leaves_a_grid_with_advice_and_a_figure(workshop: Workshop, tmp_path:
     assert [*stored["top_eigenvalues"]] == ["0", "100"]
     assert stored["reason"] in done.stdout
     assert stored["order"] in done.stdout
-    table["good"] = (table["health"] == "healthy") & (table["relaxation"] <= table["burn_in"] * table["thin"])
+    table["good"] = usable(table) & (table["relaxation"] <= table["burn_in"] * table["thin"])
     assert (stored["cell"] is None) == (not table.groupby(["eps", "gamma"])["good"].all().any())
     assert (run / layout.LLC_CALIBRATION_FIGURE).read_bytes().startswith(b"\x89PNG")
 

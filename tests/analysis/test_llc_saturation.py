@@ -14,9 +14,9 @@ from icl_lab.src.checks import ConfigError
 LOSSES = (2.0, 1.5, 1.2, 0.9)
 
 
-def rows(llcs: list[float], nbeta: float = 66.7, health: str = "healthy") -> list[dict[str, Any]]:
+def rows(llcs: list[float], nbeta: float = 66.7, verdict: str = "undecided") -> list[dict[str, Any]]:
     """Rows of llc.csv with these estimates at the checkpoints of LOSSES."""
-    shared = {"eps": 1e-4, "nbeta": nbeta, "gamma": 5.0, "saturation": 0.5, "health": health}
+    shared = {"eps": 1e-4, "nbeta": nbeta, "gamma": 5.0, "saturation": 0.5, "verdict": verdict}
     return [
         {"loss": loss, "llc": value, "llc_low": value - 1, "llc_high": value + 1, **shared}
         for loss, value in zip(LOSSES, llcs, strict=True)
@@ -24,11 +24,11 @@ def rows(llcs: list[float], nbeta: float = 66.7, health: str = "healthy") -> lis
 
 
 def test_draws_of_one_loss_make_a_line_of_slope_minus_nbeta() -> None:
-    found = line("published", rows([66.7 * (2.2 - loss) for loss in LOSSES], health="saturated"))
+    found = line("published", rows([66.7 * (2.2 - loss) for loss in LOSSES], verdict="none"))
     assert found.slope == pytest.approx(-66.7)
     assert found.slope_over_minus_nbeta == pytest.approx(1)
     assert found.correlation == pytest.approx(-1)
-    assert (found.healthy, found.checkpoints) == (0, 4)
+    assert (found.usable, found.checkpoints) == (0, 4)
 
 
 def test_an_llc_of_its_own_is_no_line() -> None:
@@ -39,7 +39,7 @@ def test_an_llc_of_its_own_is_no_line() -> None:
     assert found.slope == pytest.approx(covariance[0, 1] / covariance[0, 0])
     assert found.correlation == pytest.approx(covariance[0, 1] / np.sqrt(covariance[0, 0] * covariance[1, 1]))
     assert abs(found.slope_over_minus_nbeta) < 0.1
-    assert (found.healthy, found.checkpoints) == (4, 4)
+    assert (found.usable, found.checkpoints) == (4, 4)
 
 
 def test_checkpoints_without_an_estimate_are_in_no_line_and_are_counted() -> None:

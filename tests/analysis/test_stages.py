@@ -37,7 +37,7 @@ def made(workshop: Workshop, tmp_path: Path) -> Made:
         half = stats.t.ppf(0.975, CHAINS - 1)  # standard errors of 1
         steps = columns.pop("steps", STEPS)
         given = {"step": steps, "llc": llc, "llc_low": llc - half, "llc_high": llc + half, "loss": LOSS[: len(steps)]}
-        fixed = {"null_loss": 2.0, "health": "healthy", "settings": "0123abcd"}
+        fixed = {"null_loss": 2.0, "verdict": "undecided", "reasons": "", "settings": "0123abcd"}
         rows = pd.DataFrame(asdict(Settings(chains=CHAINS)), index=range(len(steps)))
         rows.assign(**given | fixed | columns).to_csv(run / layout.LLC, index=False)
         written = json.loads((run / layout.CONFIG).read_text()) | {"data_seed": seed, "init_seed": seed}
@@ -60,7 +60,7 @@ def stages_of(run: Path) -> pd.DataFrame:
 
 
 def test_it_leaves_milestones_stages_and_their_null(workshop: Workshop, made: Made) -> None:
-    run = made(health=["moving: x", *["healthy"] * (len(STEPS) - 1)])
+    run = made(verdict=["none", *["undecided"] * (len(STEPS) - 1)])
     done = workshop.run("analysis.stages", "--run", run, *DRAWS)
     assert done.returncode == 0, done.stderr
     facts, rows = facts_of(run), stages_of(run)
@@ -70,8 +70,8 @@ def test_it_leaves_milestones_stages_and_their_null(workshop: Workshop, made: Ma
     assert len(between) == 1
     assert 100 < between[0]["step"] < 1500
     assert between[0]["loss_has_one"]
-    assert between[0]["healthy"]
-    assert facts["checkpoints"]["healthy"] == [False, *[True] * (len(STEPS) - 1)]
+    assert between[0]["usable"]
+    assert facts["checkpoints"]["usable"] == [False, *[True] * (len(STEPS) - 1)]
     np.testing.assert_allclose(facts["checkpoints"]["errors"], 1.0)
     nbeta = facts["settings"]["nbeta"]
     np.testing.assert_allclose(facts["checkpoints"]["loss_alone"], nbeta * (2 - LOSS))
@@ -82,7 +82,7 @@ def test_it_leaves_milestones_stages_and_their_null(workshop: Workshop, made: Ma
     of_loss = rows[rows["series"] == "loss alone"]
     assert of_loss["delta_llc"].sum() == pytest.approx(nbeta * (LOSS[0] - LOSS[-1]), rel=0.05)
     assert facts["change_points"]["points"]
-    assert "sides both  loss_has_one yes  healthy yes" in done.stdout
+    assert "sides both  loss_has_one yes  usable yes" in done.stdout
     assert (run / layout.STAGES_FIGURE).read_bytes().startswith(b"\x89PNG")
 
 
@@ -116,18 +116,29 @@ def test_other_seeds_have_the_milestone_or_not(workshop: Workshop, made: Made) -
 
 
 @pytest.mark.slow
-def test_healthy_checkpoints_alone_and_those_without_an_estimate(workshop: Workshop, made: Made) -> None:
-    llc, health = LLC.copy(), np.array(["healthy"] * len(STEPS), object)
-    llc[3], health[3] = np.nan, "diverged: chain 1 at draw 7"
-    llc[5], health[5] = 500.0, "moving: +9 standard errors"
-    run = made(llc=llc, health=health)
+def test_usable_checkpoints_alone_and_those_without_an_estimate(workshop: Workshop, made: Made) -> None:
+    llc, verdict = LLC.copy(), np.array(["undecided"] * len(STEPS), object)
+    llc[3], verdict[3] = np.nan, "none"
+    llc[5], verdict[5] = 500.0, "none"
+    run = made(llc=llc, verdict=verdict)
     assert workshop.run("analysis.stages", "--run", run, *DRAWS).returncode == 0
     every = facts_of(run)
     assert (len(every["checkpoints"]["steps"]), every["diverged"]) == (len(STEPS) - 1, 1)
+    assert workshop.run("analysis.stages", "--run", run, *DRAWS, "--usable").returncode == 0
+    usable = facts_of(run)
+    assert len(usable["checkpoints"]["steps"]) == len(STEPS) - 2
+    assert max(usable["checkpoints"]["llc"]) < 200 < max(every["checkpoints"]["llc"])
+
+
+def test_a_table_and_a_flag_of_an_earlier_version_are_read(workshop: Workshop, made: Made) -> None:
+    health = ["moving: +9.0 standard errors", *["healthy"] * (len(STEPS) - 1)]
+    run = made(health=health)
+    table(run).drop(columns=["verdict", "reasons"]).to_csv(run / layout.LLC, index=False)
     assert workshop.run("analysis.stages", "--run", run, *DRAWS, "--healthy").returncode == 0
-    healthy = facts_of(run)
-    assert len(healthy["checkpoints"]["steps"]) == len(STEPS) - 2
-    assert max(healthy["checkpoints"]["llc"]) < 200 < max(every["checkpoints"]["llc"])
+    facts = facts_of(run)
+    assert facts["usable_only"]
+    assert facts["checkpoints"]["steps"] == [*map(float, STEPS[1:])]
+    assert all(facts["checkpoints"]["usable"])
 
 
 def test_standard_errors_of_the_table_come_first(workshop: Workshop, made: Made) -> None:
@@ -163,8 +174,8 @@ def test_few_checkpoints_are_refused_with_the_least_number(workshop: Workshop, m
     assert "has 5 checkpoints with an LLC of the setting 0123abcd, and stages need 6" in refused(
         "analysis.stages", "--run", few
     )
-    unhealthy = made("unhealthy", health="moving: x")
-    assert "has 0 healthy checkpoints with" in refused("analysis.stages", "--run", unhealthy, "--healthy")
+    unusable = made("unusable", verdict="none")
+    assert "has 0 usable checkpoints with" in refused("analysis.stages", "--run", unusable, "--usable")
 
 
 def test_a_run_without_llcs_is_told_how_to_get_them(made: Made, refused: Refused) -> None:

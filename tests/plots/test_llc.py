@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from icl_lab.analysis.llc import health
 from icl_lab.plots import style
 from icl_lab.plots.heat_maps import draw_calibration
-from icl_lab.plots.llc import BOUNDS, HEALTHY, draw_llc
+from icl_lab.plots.llc import BOUNDS, draw_llc
 from icl_lab.store import layout
 from icl_lab.store.atomic import write_csv, write_json, write_npz
 from tests.plots.readable import check_readable
@@ -20,12 +20,21 @@ NAME = "0123abcd"
 ROW: dict[str, Any] = {
     **{"step": 0, "llc": 5.0, "llc_low": 4.0, "llc_high": 6.0, "loss": 0.1, "null_loss": 0.2, "draw_loss": 0.105},
     **{"saturation": 0.05, "acceptance": 0.9, "stability": 0.1, "trend": 0.3, "distance": 0.9, "radius": 1.0},
-    **{"norm": 3.0, "health": "healthy", "eps": 1e-4, "nbeta": 1000.0, "gamma": 100.0, "batch_size": 64},
+    **{
+        "norm": 3.0,
+        "verdict": "undecided",
+        "reasons": "",
+        "eps": 1e-4,
+        "nbeta": 1000.0,
+        "gamma": 100.0,
+        "batch_size": 64,
+    },
     **{"data": "fixed", "chains": 3, "burn_in": 20, "draws": 60},
 }
 GONE: dict[str, Any] = dict.fromkeys(("llc", "llc_low", "llc_high", "draw_loss", "saturation", "distance"), np.nan)
-GONE |= {"acceptance": np.nan, "health": "diverged: chain 1 at draw 7, as eps is too large for these nbeta and gamma"}
-TRENDING = {"health": "moving: +2.4 standard errors from the first to the last quarter of the draws"}
+GONE |= {"acceptance": np.nan, "verdict": "none"}
+GONE |= {"reasons": "cannot be computed: chain 1 diverged at draw 7, as eps is too large for these nbeta and gamma"}
+TRENDING = {"verdict": "none", "reasons": "not mixed: +2.4 standard errors from the first to the last quarter"}
 
 
 @pytest.fixture
@@ -54,7 +63,7 @@ def drawn(run: Path, *changes: dict[str, Any]) -> None:
     draw_llc(run, NAME)
 
 
-def test_no_line_goes_through_what_is_not_healthy(tmp_path: Path, figures: list[Figure]) -> None:
+def test_no_line_goes_through_what_is_not_usable(tmp_path: Path, figures: list[Figure]) -> None:
     drawn(tmp_path, {}, TRENDING, {}, {"llc": 7.0})
     joined, hollow, *_ = figures[0].axes[0].lines
     np.testing.assert_array_equal(joined.get_ydata(), [5.0, np.nan, 5.0, 7.0])
@@ -67,14 +76,15 @@ def test_chains_that_diverged_are_drawn_and_named(tmp_path: Path, figures: list[
     crosses = next(line for line in llc.lines if line.get_marker() == "x")
     np.testing.assert_array_equal(crosses.get_xdata(), [50.0, 100.0, 200.0])  # step 0 at half of the next
     assert [label.get_text() for label in llc.get_xticklabels()] == ["0", "100", "200"]
-    assert figures[0].axes[6].get_title().startswith("step 0: diverged: chain 1 at draw 7")
+    assert figures[0].axes[6].get_title().startswith("step 0: chain 1 diverged at draw 7")
 
 
 def test_a_saturated_curve_has_its_ceiling_beside_it(tmp_path: Path, figures: list[Figure]) -> None:
     drawn(tmp_path, {}, {})
-    drawn(tmp_path, {"saturation": 0.9, "health": "saturated"}, {"saturation": 0.9, "health": "saturated"})
-    healthy, saturated = (figure.axes[0] for figure in figures)
-    assert healthy.get_legend() is None
+    above = {"saturation": 0.9, "verdict": "none", "reasons": "saturated"}
+    drawn(tmp_path, above, above)
+    usable, saturated = (figure.axes[0] for figure in figures)
+    assert usable.get_legend() is None
     np.testing.assert_allclose(saturated.lines[-1].get_ydata(), 1000 * (0.2 - 0.1))
 
 
@@ -101,8 +111,7 @@ def test_the_heat_maps_frame_what_is_recommended(
     assert json.loads((tmp_path / layout.LLC_ADVICE).read_text())["cell"] == cell
 
 
-def test_the_bounds_that_are_drawn_are_those_of_health() -> None:
+def test_the_bounds_that_are_drawn_are_those_of_the_reasons() -> None:
     """Plots import no measures, so the numbers stand twice."""
     bounds = health.SATURATED, health.UNSTABLE, health.REJECTED
     assert tuple(BOUNDS[name] for name in ("saturation", "stability", "acceptance")) == bounds
-    assert HEALTHY == health.HEALTHY

@@ -24,7 +24,7 @@ FACTS: dict[str, Any] = {
     "rule": {"bound": 0.05},
     "checkpoints": {
         **{"steps": [0, 10, 100, 999], "llc": [0.0, 2.0, 5.0, 7.0], "errors": [0.1] * 4, "loss": [3.0, 2.0, 1.0, 0.5]},
-        **{"loss_alone": [0.0, 100.0, 200.0, 250.0], "healthy": [False, True, True, True]},
+        **{"loss_alone": [0.0, 100.0, 200.0, 250.0], "usable": [False, True, True, True]},
     },
     "curve": CURVE,
     "milestones": [MILESTONE],
@@ -56,8 +56,8 @@ def drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return draw
 
 
-def test_what_is_not_healthy_is_hollow(drawn: Any) -> None:
-    hollow = [line for line in drawn().axes[0].lines if line.get_label() == "not healthy"]
+def test_what_is_not_usable_is_hollow(drawn: Any) -> None:
+    hollow = [line for line in drawn().axes[0].lines if line.get_label() == "not usable"]
     assert len(hollow) == 1
     np.testing.assert_allclose(hollow[0].get_xydata(), [[0.0, 0.0]])
     assert hollow[0].get_markerfacecolor() == "white"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from icl_lab.store import layout, rundir
+from icl_lab.store.llc_rows import is_usable
 from icl_lab.store.metrics import read_metrics
 from tests.analysis.llc_runs import words
 from tests.families.small import SIZES as PLUGIN_SIZES
@@ -14,7 +15,7 @@ from tests.families.small import TOKENS
 from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, LSA1, RECORDED, SIZES, Workshop, copied, results
 
 EVERY = ("--llc_every", 2, *words("llc_"))
-FIELDS = {"llc", "llc_low", "llc_high", "llc_saturation", "llc_health"}
+FIELDS = {"llc", "llc_low", "llc_high", "llc_saturation", "llc_verdict", "llc_reasons"}
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +54,7 @@ def test_killed_and_resumed_it_has_the_same_bytes(run: Path, workshop: Workshop,
 def test_the_progress_says_the_last_estimate(workshop: Workshop, tmp_path: Path) -> None:
     done = workshop.run(LSA1, *SIZES, "--llc_every", 2, *words("llc_"), "--out", tmp_path / "run")
     last = read_metrics(tmp_path / "run")[-1]
-    marked = "" if last["llc_health"] == "healthy" else " (not healthy)"
+    marked = "" if is_usable(last | {"verdict": last["llc_verdict"]}) else " (not usable)"
     assert done.stderr.splitlines()[-1].endswith(f"  llc {last['llc']:.4g}{marked}")
 
 
@@ -63,9 +64,10 @@ def test_diverged_chains_are_no_number_and_the_progress_says_so(workshop: Worksh
     assert done.returncode == 0, done.stderr
     record = read_metrics(tmp_path / "run")[-1]
     assert record["llc"] is record["llc_low"] is record["llc_high"] is None
-    health = "diverged: chain 0 at draw "
-    assert record["llc_health"].startswith(health)
-    assert done.stderr.splitlines()[-1].endswith("  no llc: diverged")
+    assert (record["llc_verdict"], record["llc_saturation"]) == ("none", None)
+    reason, _, _ = record["llc_reasons"].partition(", as eps")
+    assert reason.startswith("cannot be computed: chain 0 diverged at draw ")
+    assert done.stderr.splitlines()[-1].endswith(f"  no llc: {reason.removeprefix('cannot be computed: ')}")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,15 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent.parent
 PLOTS = [f"plots.{path.stem}" for path in sorted(ROOT.glob("plots/*.py")) if path.stem != "__init__"]
 LIGHT = {
-    "store": ("store", "store.lock", "store.params", "store.checkpoint", "store.provenance", "store.rundir"),
+    "store": (
+        "store",
+        "store.lock",
+        "store.params",
+        "store.checkpoint",
+        "store.provenance",
+        "store.rundir",
+        "store.llc_rows",
+    ),
     "lists of runs": ("store.runs", "store.listing", "store.provenance"),
     "command lines": ("lab.cli", "lab.configs.presets", "runners.command", "runners.flags"),
     "analyses": ("analysis", "analysis.trained", "analysis.compare", "analysis.llc.settings", "analysis.llc.health"),

@@ -23,12 +23,13 @@ from icl_lab.studies.task_diversity.measures import gain
 STEPS = np.array([0, 10, 100, 1000])
 LOSSES = np.array([2.0, 1.5, 0.5, 0.4])
 NBETA = SETTINGS["published"]["nbeta"]
+EXPECTED = pd.DataFrame({"step": STEPS[1:], "llc_default": [1.0, 4.0, 2.0]}, index=[1, 2, 3])
 
 
 def made(
     folder: Path,
     llc: Sequence[float],
-    health: Sequence[str] = ("healthy",) * 4,
+    verdicts: Sequence[str] = ("undecided",) * 4,
     tasks: float = 2,
     last: int = int(STEPS[-1]),
     **facts: Any,
@@ -42,7 +43,9 @@ def made(
     columns: Mapping[str, Sequence[float]] = {"default": llc, "published": [*(NBETA * (2.1 - LOSSES))]}
     for name, values in columns.items():
         table[f"llc_{name}"], table[f"loss_{name}"] = values, LOSSES
-        table[f"health_{name}"], table[f"norm_{name}"] = health, [1.0, 1.0, 2.0, 4.0]
+        table[f"llc_low_{name}"], table[f"llc_high_{name}"] = np.array(values) - 0.1, np.array(values) + 0.1
+        table[f"verdict_{name}"], table[f"reasons_{name}"] = verdicts, ""
+        table[f"norm_{name}"] = [1.0, 1.0, 2.0, 4.0]
     (run / layout.DEVELOP).parent.mkdir(parents=True)
     table.to_csv(run / layout.DEVELOP_TABLE, index=False)
     metrics = pd.DataFrame({"step": [50], "id_squared_prediction": [0.05]})  # a record without an LLC
@@ -61,17 +64,33 @@ def test_the_rise_of_a_saturated_curve_is_the_loss(tmp_path: Path) -> None:
     )
 
 
-def test_late_llcs_are_of_healthy_checkpoints_alone(tmp_path: Path) -> None:
-    run = made(tmp_path, [9.0, 1.0, 4.0, 2.0], ("moving: 3", "healthy", "healthy", "healthy"))
+def test_late_llcs_are_of_usable_checkpoints_alone(tmp_path: Path) -> None:
+    run = made(tmp_path, [9.0, 1.0, 4.0, 2.0], ("none", "undecided", "undecided", "undecided"))
     other = made(tmp_path, [0.0, 0.0, 0.0, 0.5])
     assert measures.late_llc("default")(run) == 2.0  # of steps 667 to 1000
     assert measures.late_llc_over("default")(run, other) == 4.0
-    assert measures.late_over_largest("default")(run) == 0.5  # of the healthy ones
+    assert measures.late_over_largest("default")(run) == 0.5  # of the usable ones
     assert measures.decline("default")(run) == pytest.approx(1 - 2 / 9)
-    sick = made(tmp_path, [0.0, 1.0, 2.0, 3.0], ("healthy", "healthy", "healthy", "saturated: .5"))
+    sick = made(tmp_path, [0.0, 1.0, 2.0, 3.0], ("undecided", "undecided", "undecided", "none"))
     assert math.isnan(measures.late_llc("default")(sick))
     assert math.isnan(measures.late_llc("default")(made(tmp_path, [0.0] * 4, last=3000)))  # its LLCs end at a third
     assert math.isnan(measures.late_llc_over("default")(run, sick))
+
+
+def test_a_development_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+    own = made(tmp_path, [9.0, 1.0, 4.0, 2.0], ("none", *["undecided"] * 3), stages=[], usable_at_all=[*range(6)])
+    earlier = made(tmp_path, [9.0, 1.0, 4.0, 2.0], stages=[], healthy_at_all=[*range(6)], healthy={"default": [3, 4]})
+    table = pd.read_csv(earlier / layout.DEVELOP_TABLE)
+    for name in ("default", "published"):
+        table = table.drop(columns=[f"verdict_{name}", f"reasons_{name}"])
+        table[f"health_{name}"] = ["moving: +3.0 standard errors", *["healthy"] * 3]
+    table.to_csv(earlier / layout.DEVELOP_TABLE, index=False)
+    for setting in ("default", "published"):
+        pd.testing.assert_frame_equal(measures.usable(own, setting)[["step", "llc_default"]], EXPECTED)
+        pd.testing.assert_frame_equal(measures.usable(earlier, setting)[["step", "llc_default"]], EXPECTED)
+    assert measures.table(earlier)["reasons_default"].tolist() == ["not mixed: +3.0 standard errors", "", "", ""]
+    assert measures.claimed_stages(own) == measures.claimed_stages(earlier) == 0.0
+    assert measures.facts(earlier)["usable"] == {"default": [3, 4]}
 
 
 def test_a_diverged_checkpoint_is_no_peak(tmp_path: Path) -> None:
@@ -85,26 +104,26 @@ def test_claimed_stages_and_the_end_of_the_first(tmp_path: Path) -> None:
     claims, six = {0: False, 1: True, 2: True}, [*range(6)]
     stages = [{"stage": number, "claimed": own} for number, own in claims.items()]
     milestones = [{"since": 5.0, "step": 9.0, "support": 0.9}, {"since": 64.0, "step": 100.0, "support": 0.7}]
-    run = made(tmp_path, [0.0] * 4, stages=stages, healthy_at_all=six, milestones=milestones)
+    run = made(tmp_path, [0.0] * 4, stages=stages, usable_at_all=six, milestones=milestones)
     assert measures.claimed_stages(run) == 2.0
     assert measures.plateau_after_first_stage("since")(run) == 64
     assert measures.plateau_after_first_stage("support")(run) == 0.7
     assert measures.log2_of(measures.plateau_after_first_stage("since"))(run) == 6.0
-    last = made(tmp_path, [0.0] * 4, stages=stages[2:], healthy_at_all=six, milestones=milestones)
+    last = made(tmp_path, [0.0] * 4, stages=stages[2:], usable_at_all=six, milestones=milestones)
     assert math.isnan(measures.plateau_after_first_stage("since")(last))
-    without = made(tmp_path, [0.0] * 4, stages=stages[:1], healthy_at_all=six, milestones=[])
+    without = made(tmp_path, [0.0] * 4, stages=stages[:1], usable_at_all=six, milestones=[])
     assert measures.claimed_stages(without) == 0.0
     assert math.isnan(measures.plateau_after_first_stage("since")(without))
 
 
-def test_slopes_over_healthy_checkpoints_and_after_the_first(tmp_path: Path) -> None:
+def test_slopes_over_usable_checkpoints_and_after_the_first(tmp_path: Path) -> None:
     llc = [-40.0, *(NBETA * (2.1 - LOSSES[1:]))]
-    run = made(tmp_path, llc, ("negative", "healthy", "healthy", "healthy"))
+    run = made(tmp_path, llc, ("none", "undecided", "undecided", "undecided"))
     assert measures.loss_slope_over("default", after_first=True)(run) == pytest.approx(1.0, rel=1e-9)
-    assert measures.loss_slope_over("default", healthy_only=True)(run) == pytest.approx(1.0, rel=1e-9)
+    assert measures.loss_slope_over("default", usable_only=True)(run) == pytest.approx(1.0, rel=1e-9)
     assert measures.loss_slope_over("default")(run) == pytest.approx(-np.polyfit(LOSSES, llc, 1)[0] / NBETA, rel=1e-9)
-    few = made(tmp_path, llc, ("healthy", "healthy", "moving: 3", "moving: 3"))
-    assert math.isnan(measures.loss_slope_over("default", healthy_only=True)(few))
+    few = made(tmp_path, llc, ("undecided", "undecided", "none", "none"))
+    assert math.isnan(measures.loss_slope_over("default", usable_only=True)(few))
 
 
 def test_a_decline_has_the_null_of_the_norm_and_of_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,10 +141,10 @@ def test_a_decline_has_the_null_of_the_norm_and_of_both(tmp_path: Path, monkeypa
     assert asked == [(pytest.approx(4 * SETTINGS["default"]["gamma"]), "100")] * 2
 
 
-def test_where_too_few_checkpoints_are_healthy_the_number_of_stages_is_not_known(tmp_path: Path) -> None:
-    """It is not 0: a training none of whose late chains is healthy would contradict a claim that was never asked."""
-    assert math.isnan(measures.claimed_stages(made(tmp_path, [0.0] * 4, stages=[], healthy_at_all=[*range(5)])))
-    assert measures.claimed_stages(made(tmp_path, [0.0] * 4, stages=[], healthy_at_all=[*range(6)])) == 0.0
+def test_where_too_few_checkpoints_are_usable_the_number_of_stages_is_not_known(tmp_path: Path) -> None:
+    """It is not 0: a training none of whose late checkpoints is usable would contradict a claim never asked."""
+    assert math.isnan(measures.claimed_stages(made(tmp_path, [0.0] * 4, stages=[], usable_at_all=[*range(5)])))
+    assert measures.claimed_stages(made(tmp_path, [0.0] * 4, stages=[], usable_at_all=[*range(6)])) == 0.0
 
 
 def test_two_curves_that_have_only_time_in_common_have_no_partial_correlation(
@@ -135,7 +154,7 @@ def test_two_curves_that_have_only_time_in_common_have_no_partial_correlation(
     rng, steps = np.random.default_rng(0), np.arange(400)
 
     def partial(llc: np.ndarray, cosines: np.ndarray) -> float:
-        monkeypatch.setattr(measures, "healthy", lambda run, setting: pd.DataFrame({"step": steps, "llc_default": llc}))
+        monkeypatch.setattr(measures, "usable", lambda run, setting: pd.DataFrame({"step": steps, "llc_default": llc}))
         rows = [{"step": step, "eval_model_cos": cosine} for step, cosine in zip(steps, cosines, strict=True)]
         monkeypatch.setattr(measures, "read_metrics", lambda run, names: rows)
         return measures.rank_with_alignment("default")(tmp_path, tmp_path)
@@ -148,7 +167,7 @@ def test_two_curves_that_have_only_time_in_common_have_no_partial_correlation(
     assert partial(llc, cosines) == pytest.approx(np.corrcoef(left)[0, 1], abs=1e-9)
     assert abs(partial(llc, cosines)) < 0.12  # two standard errors of 400 points are .1
     assert partial(llc, llc**3) == pytest.approx(1.0)
-    monkeypatch.setattr(measures, "healthy", lambda run, setting: pd.DataFrame({"step": [1], "llc_default": [0.0]}))
+    monkeypatch.setattr(measures, "usable", lambda run, setting: pd.DataFrame({"step": [1], "llc_default": [0.0]}))
     assert math.isnan(measures.rank_with_alignment("default")(tmp_path, tmp_path))
 
 
@@ -169,7 +188,7 @@ def test_what_two_seeds_have_in_common_is_taken_off(tmp_path: Path, monkeypatch:
     )
 
     def asked(llc: np.ndarray) -> tuple[float, float]:
-        monkeypatch.setattr(measures, "healthy", lambda run, setting: pd.DataFrame({"step": steps, "llc_default": llc}))
+        monkeypatch.setattr(measures, "usable", lambda run, setting: pd.DataFrame({"step": steps, "llc_default": llc}))
         rank = measures.rank_with_alignment("default")
         return rank(*curves), measures.beyond_other_seed(rank)(*curves)
 
@@ -186,7 +205,7 @@ def test_after_the_peak_of_the_cosine_only_later_checkpoints_count(
     rng, steps = np.random.default_rng(1), np.arange(40)
     cosines = 1 - np.abs(steps - 20) / 20 + 0.1 * rng.normal(size=40)
     llc = np.where(steps < cosines.argmax(), cosines, 2 - cosines)
-    monkeypatch.setattr(measures, "healthy", lambda run, setting: pd.DataFrame({"step": steps, "llc_default": llc}))
+    monkeypatch.setattr(measures, "usable", lambda run, setting: pd.DataFrame({"step": steps, "llc_default": llc}))
     rows = [{"step": step, "eval_model_cos": cosine} for step, cosine in zip(steps, cosines, strict=True)]
     monkeypatch.setattr(measures, "read_metrics", lambda run, names: rows)
     assert measures.rank_with_alignment("default", after_peak=True)(tmp_path, tmp_path) == pytest.approx(-1.0)
@@ -201,7 +220,7 @@ def test_the_llc_of_a_pool_goes_with_its_distance_to_ridge(tmp_path: Path, monke
         run: pd.DataFrame({"step": steps, "llc_default": sign * distance, "id_delta_ridge": distance})
         for run, sign in zip(runs, (-1, 1), strict=True)
     }
-    monkeypatch.setattr(measures, "healthy", lambda run, setting: tables[run])
+    monkeypatch.setattr(measures, "usable", lambda run, setting: tables[run])
     monkeypatch.setattr(measures, "metrics", lambda run: tables[run])
     assert measures.rank_with_distance("default", 16)(runs, runs) == pytest.approx(1.0)
     assert measures.rank_with_distance("default", 4)(runs, runs) == pytest.approx(-1.0)
@@ -271,8 +290,8 @@ def test_the_llc_ranks_pools_by_their_tasks(tmp_path: Path) -> None:
     assert measures.pool_over_infinite("default", 4)(runs) == pytest.approx(0.5)
 
 
-def test_a_curve_of_the_llc_leaves_out_unhealthy_checkpoints(tmp_path: Path) -> None:
-    run = made(tmp_path, [0.0, 1.0, 4.0, 2.0], ("moving: 3", "healthy", "healthy", "healthy"))
+def test_a_curve_of_the_llc_leaves_out_unusable_checkpoints(tmp_path: Path) -> None:
+    run = made(tmp_path, [0.0, 1.0, 4.0, 2.0], ("none", "undecided", "undecided", "undecided"))
     steps, values = curves.llc({"two": "M = 2"}, "default")(run, "two")["LLC, default", "M = 2"]
     np.testing.assert_array_equal(values, [1.0, 4.0, 2.0])
     np.testing.assert_array_equal(steps, STEPS[1:] + 1)
@@ -296,7 +315,7 @@ def test_pools_are_drawn_by_their_tasks_beside_what_memorising_gains(tmp_path: P
 
 
 def test_pools_over_training_have_a_series_for_each_m(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = made(tmp_path, [0.0, 1.0, 4.0, 2.0], ("moving: 3", "healthy", "healthy", "healthy"), tasks=16)
+    run = made(tmp_path, [0.0, 1.0, 4.0, 2.0], ("none", "undecided", "undecided", "undecided"), tasks=16)
     with_ridge = measures.table(run).assign(id_delta_ridge=[1.0, 0.5, 0.2, 0.3])
     monkeypatch.setattr(measures, "metrics", lambda run: with_ridge)
     found = curves.over_training_by_tasks("default")(run, "pools")
@@ -306,7 +325,7 @@ def test_pools_over_training_have_a_series_for_each_m(tmp_path: Path, monkeypatc
 
 
 def test_the_papers_llc_stands_beside_ours_at_all_checkpoints(tmp_path: Path) -> None:
-    run = made(tmp_path, [0.0] * 4, ("moving: 3",) * 4)
+    run = made(tmp_path, [0.0] * 4, ("none",) * 4)
     found = curves.beside_the_papers({"long": "batch 64"})(run, "long")
     np.testing.assert_allclose(found["LLC, published", "batch 64"][1], NBETA * (2.1 - LOSSES))
     steps, middle = found["LLC, published", curves.PAPERS]

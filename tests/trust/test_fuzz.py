@@ -190,7 +190,7 @@ def growing_snapshots(folder: Path) -> Readers:
 
 def llc_curve(folder: Path, config: bytes) -> Readers:
     """Of a run with an LLC at each of twelve checkpoints."""
-    chains = {"settings": "0123abcd", "health": "healthy", "null_loss": 2.0, **asdict(Settings())}
+    chains = {"settings": "0123abcd", "verdict": "undecided", "reasons": "", "null_loss": 2.0, **asdict(Settings())}
     rows = [
         chains | {"step": step, "llc": step, "llc_low": step - 1, "llc_high": step + 1, "loss": 1 / (1 + step)}
         for step in range(12)

@@ -110,7 +110,8 @@ def of_runs(run: Path, sine: Path, llc: Path) -> Readers:
     ]
     write_csv(run / layout.ALGORITHM_DISTANCE, [dict(zip(columns, line, strict=True)) for line in lines])
     cells = [(step, eps, nbeta) for step in (0, 100) for eps in (1e-4, 1e-3) for nbeta in (10.0, 100.0)]
-    measured = {"gamma": 1.0, "llc": 2.0, "saturation": 0.1, "trend": 0.5, "acceptance": 0.9, "health": "healthy"}
+    measured = {"gamma": 1.0, "llc": 2.0, "saturation": 0.1, "trend": 0.5, "acceptance": 0.9, "verdict": "undecided"}
+    measured |= {"llc_low": 1.5, "llc_high": 2.5, "reasons": ""}
     rows = [dict(zip(("step", "eps", "nbeta"), cell, strict=True)) | measured for cell in cells]
     write_csv(llc / layout.LLC_CALIBRATION, rows)
     write_json(llc / layout.LLC_ADVICE, {"cell": {"eps": 1e-4, "nbeta": 10.0, "gamma": 1.0}})

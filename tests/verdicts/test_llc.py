@@ -1,4 +1,4 @@
-"""No verdict on an LLC passes on a number that could not be computed: health, calibration, nulls, validation."""
+"""No verdict on an LLC passes on a number that could not be computed: a row, calibration, nulls, validation."""
 
 import math
 from dataclasses import replace
@@ -16,24 +16,35 @@ from icl_lab.analysis.llc.cases import estimate
 from icl_lab.analysis.llc.checks import ERRORS, EXTRAPOLATED, HMC_TREND, Known, in_nbeta, judged
 from icl_lab.analysis.llc.estimator import row as row_of
 from icl_lab.analysis.llc.health import (
-    ESTIMATE,
-    HEALTHY,
     LIMITS,
     NO_MOVEMENT,
+    as_read,
     diagnose,
     fault,
-    health_of,
-    is_healthy,
     reasons,
 )
 from icl_lab.analysis.llc.settings import Settings
 from icl_lab.analysis.llc_calibrate import advise
+from icl_lab.store.llc_rows import ESTIMATE, is_usable
 from tests.verdicts.values import NOT_COMPUTED, NOT_FINITE
 
 SETTINGS = Settings(eps=1e-3, nbeta=100.0, gamma=10.0, chains=4, burn_in=40, draws=400)
 WITHIN = {"saturation": 0.1, "stability": 0.1, "trend": 0.0, "acceptance": 0.9, "r_hat": 1.0}
-ROW = {"step": 1, "llc": 5.0, "llc_low": 4.9, "llc_high": 5.1, "loss": 1.0, "norm": 1.0, "health": HEALTHY, **WITHIN}
-ROW |= {"eps": 1e-3, "nbeta": 100.0, "gamma": 10.0, "chains": 4, "burn_in": 400, "thin": 1, "relaxation": 200.0}
+ROW = {"step": 1, "llc": 5.0, "llc_low": 4.9, "llc_high": 5.1, "loss": 1.0, "norm": 1.0, **WITHIN}
+ROW |= {
+    "verdict": "undecided",
+    "reasons": "",
+    "eps": 1e-3,
+    "nbeta": 100.0,
+    "gamma": 10.0,
+    "chains": 4,
+    "burn_in": 400,
+    "thin": 1,
+    "relaxation": 200.0,
+}
+
+
+EARLIER = {name: value for name, value in ROW.items() if name not in ("verdict", "reasons")} | {"health": "healthy"}
 
 
 def traces(**changed: Any) -> dict[str, np.ndarray]:
@@ -46,40 +57,50 @@ def traces(**changed: Any) -> dict[str, np.ndarray]:
     } | changed
 
 
-def health(loss: float = 1.0, null_loss: float = 2.0, top: float = 1.0, **changed: Any) -> str:
+def told(loss: float = 1.0, null_loss: float = 2.0, top: float = 1.0, **changed: Any) -> tuple[str, str]:
+    """The verdict on chains, and the reasons."""
     chains = traces(**changed)
     diagnostics = diagnose(chains, SETTINGS, loss, null_loss, top, np.ones(3))
-    return health_of(row_of(1, chains, SETTINGS, loss, null_loss, diagnostics))
+    row = row_of(1, chains, SETTINGS, loss, null_loss, diagnostics)
+    return row["verdict"], row["reasons"]
 
 
 @given(st.sampled_from(sorted(LIMITS)), st.sampled_from(NOT_COMPUTED))
 def test_no_diagnostic_passes_that_is_not_computed(name: str, value: float | None) -> None:
     assert reasons(WITHIN) == []
-    assert reasons(WITHIN | {name: value}) == [f"not computed: {name} is {value}"]
+    assert reasons(WITHIN | {name: value}) == [f"cannot be computed: {name} is {value}"]
     assert reasons({other: number for other, number in WITHIN.items() if other != name})
-    assert health_of(ROW) == HEALTHY
-    assert health_of(ROW | {name: value}) == f"not computed: {name} is {value}"  # as an earlier version wrote it
+    assert as_read(EARLIER) == ROW  # as an earlier version wrote it
+    read = as_read(EARLIER | {name: value})
+    assert (read["verdict"], read["reasons"]) == ("none", f"cannot be computed: {name} is {value}")
 
 
 @pytest.mark.parametrize("name", ESTIMATE)
 @pytest.mark.parametrize("value", NOT_COMPUTED)
-def test_no_estimate_is_healthy_that_is_not_there(name: str, value: float | None) -> None:
-    assert health_of(ROW | {name: value}) == f"not computed: {name} is {value}"
-    assert is_healthy(ROW)
-    assert not is_healthy(ROW | {name: value})
+def test_no_estimate_is_usable_that_is_not_there(name: str, value: float | None) -> None:
+    assert as_read(EARLIER | {name: value})["reasons"] == f"cannot be computed: {name} is {value}"
+    assert is_usable(ROW)
+    assert not is_usable(ROW | {name: value})
+    assert not is_usable({other: number for other, number in ROW.items() if other != name})
+
+
+def test_what_an_earlier_version_called_healthy_may_be_beyond_a_limit_of_today() -> None:
+    read = as_read(EARLIER | {"r_hat": 1.3})
+    assert (read["verdict"], read["reasons"]) == ("none", "not mixed: R-hat is 1.300, above 1.2")
+    assert as_read(ROW | {"r_hat": 1.3}) == ROW | {"r_hat": 1.3}  # a row of today says its verdict itself
 
 
 @pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
 @pytest.mark.parametrize("value", NOT_FINITE)
-def test_chains_are_unhealthy_where_a_trace_or_a_loss_is_not_finite(value: float) -> None:
-    assert health() == HEALTHY
+def test_chains_are_not_usable_where_a_trace_or_a_loss_is_not_finite(value: float) -> None:
+    assert told() == ("undecided", "")
     for name, values in traces().items():
         if name != "distance":  # which no verdict is about
             holed = values.copy()
             holed[1, -1] = value
-            assert health(**{name: holed}) != HEALTHY, name
+            assert told(**{name: holed})[0] == "none", name
     for name in ("loss", "null_loss", "top"):
-        assert health(**{name: value}) != HEALTHY, name
+        assert told(**{name: value})[0] == "none", name
 
 
 @pytest.mark.parametrize("eps", [1e-20, 1e-30])
@@ -88,13 +109,13 @@ def test_chains_that_do_not_move_say_so(eps: float) -> None:
     steps = replace(SETTINGS, eps=eps, data="full", chains=2, burn_in=10, draws=40)
     row, drawn = estimate(cases.regression(50, 3), steps)
     assert np.ptp(drawn["fixed_loss"]) <= 1e-6 * row["loss"]
-    assert NO_MOVEMENT in row["health"].split("; ")
-    assert estimate(cases.regression(50, 3), replace(steps, eps=1e-3, draws=400, burn_in=200))[0]["health"] == HEALTHY
+    assert NO_MOVEMENT in row["reasons"].split("; ")
+    assert estimate(cases.regression(50, 3), replace(steps, eps=1e-3, draws=400, burn_in=200))[0]["reasons"] == ""
 
 
 def test_draws_that_differ_by_rounding_have_not_moved() -> None:
     flat = 1.05 + 1e-7 * np.random.default_rng(0).standard_normal((4, 44))
-    assert health(fixed_loss=flat) == NO_MOVEMENT
+    assert told(fixed_loss=flat) == ("none", NO_MOVEMENT)
 
 
 @pytest.mark.parametrize("value", NOT_FINITE)
@@ -109,7 +130,7 @@ def test_a_cell_without_a_checkpoint_of_the_grid_is_not_recommended_and_no_cell_
     other = ROW | {"gamma": 20.0}
     assert advise([ROW, other, other | {"step": 2}]).cell is not None
     assert advise([ROW, other | {"step": 2}]).cell is None
-    gone = ROW | {"llc": math.nan, "health": "diverged: chain 0"}
+    gone = ROW | {"llc": math.nan, "verdict": "none", "reasons": "cannot be computed: chain 0 diverged at draw 7"}
     assert "no order" in advise([gone, gone | {"step": 2}]).order
 
 
@@ -156,14 +177,14 @@ def test_no_target_is_met_by_what_is_not_computed(value: float, errors: float) -
     assert not exact.meets(value, 0.1)
     assert not exact.meets(2.0, value)
     assert not exact._replace(value=value).meets(2.0, 0.1)
-    assert not judged("", "", np.array([2.0, value]), exact, HEALTHY, 2.0).met
+    assert not judged("", "", np.array([2.0, value]), exact, "", 2.0).met
 
 
 @pytest.mark.parametrize("value", NOT_FINITE)
 def test_no_trend_is_still_that_is_not_computed(value: float) -> None:
     for limit in (HMC_TREND, EXTRAPOLATED):
         assert fault("trend", 0.0, limit) == ""
-        assert fault("trend", value, limit) == f"not computed: trend is {value}"
+        assert fault("trend", value, limit) == f"cannot be computed: trend is {value}"
     still = np.zeros((3, 40))
     assert math.isnan(in_nbeta([10.0, 100.0], [still, np.random.default_rng(0).standard_normal((3, 40))])[1])
 

@@ -17,7 +17,7 @@ CURVATURES = np.array([0.1, 1.0, 4.0, 30.0])
 def row(step: int, llc: float, loss: float = 1.0, norm: float = 1.0, error: float = 0.01, **other: Any) -> nulls.Row:
     half = error * float(t.ppf(0.975, CHAINS - 1))
     values = {"step": step, "llc": llc, "llc_low": llc - half, "llc_high": llc + half, "loss": loss, "norm": norm}
-    return values | {"nbeta": NBETA, "chains": CHAINS, "health": "healthy"} | other
+    return values | {"nbeta": NBETA, "chains": CHAINS, "verdict": "undecided"} | other
 
 
 def quadratic_llc(curvatures: np.ndarray, gamma: float) -> float:
@@ -76,7 +76,7 @@ def test_larger_weights_of_the_same_function_are_the_norm_null() -> None:
     assert nulls.change("default", start, fewer, rescaled).differs
 
 
-@pytest.mark.parametrize("other", [{"health": "unstable: 2"}, {"llc": float("nan")}])
+@pytest.mark.parametrize("other", [{"verdict": "none"}, {"llc": float("nan")}])
 def test_a_null_that_is_not_known_is_not_left(other: dict[str, Any]) -> None:
     start, end = row(10, 5.0, norm=1.0), row(20, 1.0, norm=2.0)
     assert nulls.change("default", start, end, row(10, 4.0)).differs
@@ -94,9 +94,9 @@ def test_the_norm_null_is_of_changes_in_its_direction(
     assert nulls.norm_null_applies(start, end) == applies
 
 
-def test_unhealthy_ends_claim_nothing() -> None:
-    assert not nulls.change("default", row(0, 1.0, health="saturated: .5 of the way"), row(1, 3.0), None).differs
-    assert not nulls.change("default", row(0, 1.0), row(1, 3.0, health="moving: 3"), None).differs
+def test_unusable_ends_claim_nothing() -> None:
+    assert not nulls.change("default", row(0, 1.0, verdict="none"), row(1, 3.0), None).differs
+    assert not nulls.change("default", row(0, 1.0), row(1, 3.0, verdict="none"), None).differs
 
 
 def test_a_stage_is_claimed_at_all_of_two_settings_or_more_in_one_direction() -> None:
@@ -111,10 +111,10 @@ def test_the_nearest_checkpoint_is_nearest_in_log_step() -> None:
     assert [nulls.nearest((0, 10, 1000), step) for step in (0.5, 90, 110, 5000)] == [0, 10, 1000, 1000]
 
 
-def test_healthy_checkpoints_are_those_that_are_so_at_all_settings() -> None:
-    def rows(*health: str) -> list[nulls.Row]:
-        return [row(step, 0.0, health=own) for step, own in enumerate(health)]
+def test_usable_checkpoints_are_those_that_are_so_at_all_settings() -> None:
+    def rows(*verdicts: str) -> list[nulls.Row]:
+        return [row(step, 0.0, verdict=own) for step, own in enumerate(verdicts)]
 
-    assert nulls.healthy_at_all({"a": rows("healthy", "healthy", "x"), "b": rows("x", "healthy", "healthy")}) == [1]
-    assert nulls.healthy_at_all({"a": rows("healthy"), "b": rows("x")}) == []
-    assert nulls.healthy_at_all({}) == []  # where all settings are saturated
+    assert nulls.usable_at_all({"a": rows("LLC", "LLC", "none"), "b": rows("none", "curvature", "LLC")}) == [1]
+    assert nulls.usable_at_all({"a": rows("LLC"), "b": rows("none")}) == []
+    assert nulls.usable_at_all({}) == []  # where all settings are saturated

@@ -36,12 +36,12 @@ __all__ = ["ran", "refused"]
 OWN = Settings(**SETTINGS)
 COLUMNS = (
     "settings step llc llc_low llc_high loss null_loss draw_loss saturation acceptance stability trend r_hat ess below "
-    "distance radius norm relaxation top_eigenvalue health eps nbeta gamma batch_size tasks data chains burn_in draws "
-    "thin mask preconditioner seed"
+    "distance radius norm relaxation top_eigenvalue verdict reasons eps nbeta gamma batch_size tasks data chains "
+    "burn_in draws thin mask preconditioner seed"
 ).split()
 IN_A_RECORD = {
     **{name: name for name in ("llc", "llc_low", "llc_high")},
-    **{f"llc_{name}": name for name in ("saturation", "health")},
+    **{f"llc_{name}": name for name in ("saturation", "verdict", "reasons")},
 }
 
 

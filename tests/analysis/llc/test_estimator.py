@@ -42,7 +42,7 @@ def test_chains_that_diverge_have_no_estimate() -> None:
     excess[2, 350:] = np.nan
     row = rowed(excess, replace(FULL, chains=4))
     assert np.isnan([row["llc"], row["llc_low"], row["llc_high"]]).all()
-    assert row["health"].startswith("diverged: chain 2 at draw 350,")
+    assert row["reasons"].startswith("cannot be computed: chain 2 diverged at draw 350,")
 
 
 @pytest.mark.parametrize(

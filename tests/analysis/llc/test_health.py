@@ -1,4 +1,4 @@
-"""Diagnostics of chains, on traces that are built: what is healthy is called healthy, and what is not, why."""
+"""Diagnostics of chains, on traces that are built: what is against them is said, and nothing is of others."""
 
 import math
 from typing import Any
@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icl_lab.analysis.llc.health import HEALTHY, diagnose, divergence, mixing, reasons, trend
+from icl_lab.analysis.llc.health import diagnose, divergence, mixing, reasons, trend
 from icl_lab.analysis.llc.settings import Settings
+from icl_lab.store.llc_rows import NONE, UNDECIDED
 
 SETTINGS = Settings(eps=1e-3, nbeta=100.0, gamma=10.0, chains=8, burn_in=40, draws=400)
 RNG = np.random.default_rng(0)
@@ -30,37 +31,38 @@ def found(top: float = 1.0, null_loss: float = 2.0, **changed: Any) -> Any:
     return diagnose(traces(**changed), SETTINGS, 1.0, null_loss, top, np.full(25, 2.0))
 
 
-def test_healthy_chains_and_their_numbers() -> None:
-    healthy = found()
-    assert healthy.health == HEALTHY
-    assert healthy.draw_loss == pytest.approx(1.05, abs=1e-3)
-    assert healthy.saturation == pytest.approx(0.05, abs=1e-3)
-    assert healthy.stability == pytest.approx(1e-3 * (100.0 * 1.0 + 10.0))
-    assert healthy.relaxation == pytest.approx(2 / (1e-3 * 10.0))
-    assert healthy.radius == pytest.approx(np.sqrt(25 / 10))
-    assert healthy.norm == pytest.approx(10.0)
-    assert healthy.distance == pytest.approx(0.3)
-    assert healthy.acceptance == pytest.approx(0.9)
-    assert healthy.below == 0.0
+def test_chains_without_a_reason_against_them_and_their_numbers() -> None:
+    usable = found()
+    assert (usable.verdict, usable.reasons) == (UNDECIDED, "")
+    assert usable.draw_loss == pytest.approx(1.05, abs=1e-3)
+    assert usable.saturation == pytest.approx(0.05, abs=1e-3)
+    assert usable.stability == pytest.approx(1e-3 * (100.0 * 1.0 + 10.0))
+    assert usable.relaxation == pytest.approx(2 / (1e-3 * 10.0))
+    assert usable.radius == pytest.approx(np.sqrt(25 / 10))
+    assert usable.norm == pytest.approx(10.0)
+    assert usable.distance == pytest.approx(0.3)
+    assert usable.acceptance == pytest.approx(0.9)
+    assert usable.below == 0.0
 
 
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
         ({"null_loss": 1.1}, "saturated: draws are 0.50 of the way to the null predictor"),
-        ({"null_loss": 0.9}, "above null: L(w*) is above the null predictor's loss"),
-        ({"top": 9.9}, "unstable: eps (nbeta h_max + gamma) is 1, not below 1"),
-        ({"acceptance": np.full((8, 44), 0.04)}, "rejected: acceptance is 0.04"),
-        ({"excess": np.linspace(0, 0.1, 440) + 1e-3 * RNG.standard_normal((8, 440))}, "moving: +"),
-        ({"excess": np.linspace(0.1, 0, 440) + 1e-3 * RNG.standard_normal((8, 440))}, "moving: -"),
+        ({"null_loss": 0.9}, "cannot be computed: saturation, for L(w*) is above the null predictor's loss"),
+        ({"top": 9.9}, "step too long: eps (nbeta h_max + gamma) is 1, not below 1"),
+        ({"acceptance": np.full((8, 44), 0.04)}, "step too long: acceptance is 0.04"),
+        ({"excess": np.linspace(0, 0.1, 440) + 1e-3 * RNG.standard_normal((8, 440))}, "not mixed: +"),
+        ({"excess": np.linspace(0.1, 0, 440) + 1e-3 * RNG.standard_normal((8, 440))}, "not mixed: -"),
         (
             {"fixed_loss": 1.05 + 0.01 * (RNG.standard_normal((8, 44)) + 2 * np.arange(8)[:, None])},
-            "unmixed: R-hat is ",
+            "not mixed: R-hat is ",
         ),
     ],
 )
-def test_unhealthy_chains_say_why(changed: dict[str, Any], said: str) -> None:
-    assert said in found(**changed).health
+def test_chains_with_reasons_against_them_say_them(changed: dict[str, Any], said: str) -> None:
+    assert said in found(**changed).reasons
+    assert found(**changed).verdict == NONE
 
 
 def test_all_reasons_are_said() -> None:
@@ -69,18 +71,18 @@ def test_all_reasons_are_said() -> None:
     beyond = {"saturation": 0.9, "stability": 1.0, "trend": -2.1, "acceptance": 0.0, "r_hat": 1.3}
     assert [reason.partition(":")[0] for reason in reasons(beyond)] == [
         "saturated",
-        "unstable",
-        "moving",
-        "unmixed",
-        "rejected",
+        "step too long",
+        "not mixed",
+        "not mixed",
+        "step too long",
     ]
 
 
 def test_a_divergence_names_its_first_chain_and_draw() -> None:
     excess = traces()["excess"]
     excess[5, 30:], excess[2, 17:], excess[6, 17:] = np.nan, np.inf, np.nan
-    assert divergence(excess).startswith("diverged: chain 2 at draw 17,")
-    assert found(excess=excess).health == divergence(excess)
+    assert divergence(excess).startswith("cannot be computed: chain 2 diverged at draw 17,")
+    assert found(excess=excess).reasons == divergence(excess)
     assert divergence(traces()["excess"]) == ""
 
 

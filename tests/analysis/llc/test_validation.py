@@ -104,18 +104,18 @@ def test_wrong_estimators_are_wrong(wrong: dict[str, Wrong]) -> None:
     for row in wrong.values():
         if row not in (right, unpaired):
             assert not row.low <= row.right <= row.high, row
-    assert wrong["a saturated setting"].health.startswith("saturated")
+    assert wrong["a saturated setting"].reasons.startswith("saturated")
 
 
 def test_the_tables_and_who_may_replace_them(tmp_path: Path, refused: Refused) -> None:
-    check = Check("quadratic", "h = 1", 0.5, "closed form", 0.03, 0.51, 0.5, 0.52, True, "healthy", 0.5, 1e-4, 100.0)
-    missed = check._replace(case="h = 2", met=False)
-    row = Wrong("no nbeta", 5.0, 0.05, 0.051, 0.05, 0.052, "healthy", "it falls as 1 / nbeta")
+    check = Check("quadratic", "h = 1", 0.5, "closed form", 0.03, 0.51, 0.5, 0.52, True, "", 0.5, 1e-4, 100.0)
+    missed = check._replace(case="h = 2", met=False, reasons="not mixed: R-hat is 1.3")
+    row = Wrong("no nbeta", 5.0, 0.05, 0.051, 0.05, 0.052, "no chain", "it falls as 1 / nbeta")
     command.write(tmp_path, [check, missed], [row])
     page = (tmp_path / command.PAGE).read_text()
     assert "| quadratic | h = 1 | 0.5 | 0.5 (closed form) | 0.51 [0.5, 0.52] | +2.0% | 3% |" in page
-    assert "| healthy | **missed** |" in page
-    assert "| no nbeta | 5 | 0.05 | 0.051 [0.05, 0.052] | healthy | it falls as 1 / nbeta |" in page
+    assert "| not mixed: R-hat is 1.3 | **missed** |" in page
+    assert "| no nbeta | 5 | 0.05 | 0.051 [0.05, 0.052] | no chain | it falls as 1 / nbeta |" in page
     command.write(tmp_path, [check], [row])  # its own files
     (tmp_path / command.TABLE).write_text("mine")
     said = refused("scripts.llc_validation", "--quick", "--out", tmp_path)
