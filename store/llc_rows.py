@@ -54,7 +54,7 @@ EARLIER_WORDS = {
     "above null": NOT_COMPUTED,
 }
 ABOVE_NULL = "saturation, for L(w*) is above the null predictor's loss"
-EARLIER_NAMES = {"healthy": "usable", "healthy_at_all": "usable_at_all", "healthy_only": "usable_only"}  # in JSON files
+EARLIER_NAMES = {"healthy": "usable", "healthy_at_all": "usable_at_all", "healthy_only": "usable_only"}  # elsewhere
 IN_RECORDS = "llc_"  # what names in metrics begin with
 RECORDED = ("saturation", *SAID)  # of a row in metrics, beside the estimate
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from icl_lab.analysis.develop import OF_A_CHANGE
 from icl_lab.plots.stages import CHANGE_POINT, MILESTONE, NO_STAGE, OF_LOSS_TOO, draw_stage_bars
 from icl_lab.store import layout
+from icl_lab.store.llc_rows import EARLIER_NAMES
 from icl_lab.store.readers import expecting, read_csv, read_json
 from icl_lab.store.rundir import read_config
 
@@ -56,6 +57,7 @@ def _stages(run: Path) -> list[Row]:
         has_stages = bool(facts["stages"])
     if has_stages:
         stages = read_csv(run / layout.DEVELOP_STAGES, ("stage", "start", "end"), ("type", "setting"))
+        stages = stages.rename(columns=EARLIER_NAMES)
         rows = [{str(name): value for name, value in row.items()} for row in stages[[*OF_A_CHANGE]].to_dict("records")]
     else:
         rows = [_row(NO_STAGE, 0, read_config(run).training.steps)]

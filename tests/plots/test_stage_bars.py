@@ -69,5 +69,9 @@ def test_the_table_has_every_stage_and_setting_of_every_run(tmp_path: Path) -> N
     marks = [(row["type"], row["start"], row["end"]) for row in found[4:7]]
     assert marks == [(OF_LOSS_TOO, 9.0, 9.0), (MILESTONE, 20.0, 20.0), (CHANGE_POINT, 5.0, 5.0)]
     assert (found[-1]["type"], found[-1]["start"], found[-1]["end"]) == (NO_STAGE, 0, config.training.steps)
+    table = runs[0] / layout.DEVELOP_STAGES
+    table.write_text(table.read_text().replace("usable", "healthy", 1))  # as an earlier version named the column
+    assert Stages("s", "Title", {"layers": "one layer"}).rows({"layers": runs}) == found
+    assert [*found[0]] == ["runs", "seed", *OF_A_CHANGE]
     write_csv(tmp_path / "all.csv", found)
     assert [path.suffix for path in draw_stage_bars(tmp_path / "all.csv", "Title")] == [".png", ".pdf"]

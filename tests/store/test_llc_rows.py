@@ -26,7 +26,7 @@ from icl_lab.store.llc_rows import (
     translated,
     usable,
 )
-from icl_lab.store.metrics import metrics, read_summary
+from icl_lab.store.metrics import append_metrics, metrics, read_summary, truncate_metrics
 
 # what a version with the column health said -> what it says today
 EARLIER = {
@@ -151,6 +151,10 @@ def test_records_of_all_versions_are_read(tmp_path: Path) -> None:
     assert (diverged["llc_verdict"], diverged["llc"]) == ("none", None)
     assert diverged["llc_reasons"].startswith("cannot be computed: chain 1 diverged at draw 7, as eps is")
     assert todays == records[2:]
+    append_metrics(tmp_path, record := records[2] | {"step": 10})  # as of a run that goes on
+    truncate_metrics(tmp_path, 10, [0, 0, 0, 0, 10])
+    assert [*metrics(tmp_path)][-1] == record
+    assert len([*metrics(tmp_path)]) == 5
     (tmp_path / layout.SUMMARY).write_text(json.dumps(records[0] | {"num_steps": 100}))
     assert read_summary(tmp_path) == first | {"num_steps": 100}
 
