@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from icl_lab.analysis.evaluate import Evaluation
+    from icl_lab.analysis.llc.any_model import llc as llc
+    from icl_lab.analysis.llc.any_model import llc_over_training as llc_over_training
+    from icl_lab.analysis.llc.estimate import diagnose as diagnose
+    from icl_lab.analysis.llc.influence import influence as influence
+    from icl_lab.analysis.llc.influence import susceptibility as susceptibility
     from icl_lab.analysis.queries import Predicts
     from icl_lab.analysis.run import Run
     from icl_lab.lab.configs.run import RunConfig
@@ -34,8 +39,19 @@ if TYPE_CHECKING:
 RunOrPath: TypeAlias = "Run | str | PathLike[str]"
 
 __all__ = [
-    *("ablate", "baseline", "batch_from_arrays", "capture", "evaluate", "load_run", "patch", "presets"),
-    *("runs", "sample", "sweep", "table", "train"),
+    *("ablate", "baseline", "batch_from_arrays", "capture", "diagnose", "evaluate", "influence", "llc"),
+    *(
+        "llc_over_training",
+        "load_run",
+        "patch",
+        "presets",
+        "runs",
+        "sample",
+        "susceptibility",
+        "sweep",
+        "table",
+        "train",
+    ),
 ]
 
 
@@ -285,3 +301,26 @@ def evaluate(
     place = load_run(model) if isinstance(model, (str, PathLike)) else model
     given: Any = {"baselines": baselines, "training": training, "estimate": estimate, "steps": steps}
     return analysis.evaluate(place, x, y, x_query, y_query, **given)
+
+
+# --- the local learning coefficient of any model ---
+
+_LLC = {  # what `analysis.llc` has, imported when it is asked for
+    "llc": "any_model",
+    "llc_over_training": "any_model",
+    "diagnose": "estimate",
+    "influence": "influence",
+    "susceptibility": "influence",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LLC:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"icl_lab.analysis.llc.{_LLC[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

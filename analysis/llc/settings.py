@@ -6,21 +6,32 @@ import argparse
 import hashlib
 import json
 import re
-import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from icl_lab.analysis.llc.patterns import check_pattern
 from icl_lab.lab import cli
-from icl_lab.lab.flag_types import COUNT, MOST_INDEX, NOT_NEGATIVE, POSITIVE, SEED, TASKS, Number, Whole, shown
-from icl_lab.src.checks import ConfigError, require
+from icl_lab.lab.flag_types import (
+    COUNT,
+    MOST_INDEX,
+    NOT_NEGATIVE,
+    POSITIVE,
+    SEED,
+    SMALLEST,
+    TASKS,
+    Number,
+    Whole,
+    shown,
+)
+from icl_lab.src.checks import require
 
-PRECONDITIONERS = ("", "rmsprop")
+SAMPLERS = ("sgld", "rmsprop", "sghmc", "hmc")
+AUTO = "auto"  # of eps: a tenth of the stability bound
 DATA = ("fixed", "fresh", "full")  # a step's tasks: of a fixed set, such as no step has seen, or all of the fixed set
 CHECKS = 40  # of the draws that are kept
 MOST_KEPT = 2**26  # values of a trace, of all chains, which are in memory
 TYPES: dict[str, Whole | Number] = {
-    "eps": POSITIVE,
     "nbeta": POSITIVE,
     "gamma": NOT_NEGATIVE,
     "batch_size": Whole(1, TASKS.most, TASKS.why),
@@ -29,6 +40,8 @@ TYPES: dict[str, Whole | Number] = {
     "burn_in": Whole(0, MOST_KEPT // 2, "all draws are in memory"),
     "draws": Whole(8, MOST_KEPT // 2, "all draws are in memory"),
     "thin": COUNT,
+    "friction": Number(SMALLEST, 1),
+    "descend": Whole(0, 1_000_000, "each takes all samples"),
     "seed": SEED,
 }
 
@@ -39,10 +52,12 @@ class Settings:
 
     The default nbeta is 66.67 of a mean squared error (Hoogland et al. 2024), of which losses here are half.
     tasks: of the fixed set, of which batch_size are a step's; mask: a regular expression of the parameters that move;
-    preconditioner: "" or "rmsprop"; seed: of the chains.
+    eps: None takes a tenth of the stability bound 1 / (nbeta h_max + gamma); sampler: sgld, rmsprop (scales the step of
+    each parameter), sghmc (keeps 1 - friction of the last step) or hmc (all samples, with accepted proposals; for small
+    models); descend: steps of full-batch descent from w* before the chains begin; seed: of the chains.
     """
 
-    eps: float = 3.5e-5
+    eps: float | None = 3.5e-5
     nbeta: float = 133.3
     gamma: float = 667.0
     batch_size: int = 64
@@ -53,12 +68,15 @@ class Settings:
     draws: int = 400
     thin: int = 1
     mask: str = ""
-    preconditioner: str = ""
+    sampler: str = "sgld"
+    friction: float = 0.1
+    descend: int = 0
     seed: int = 0
 
     def __post_init__(self) -> None:
         for name, kind in TYPES.items():
             require(kind.has(value := getattr(self, name)), f"{name} is {value}; it must be {kind}")
+        require(self.eps is None or POSITIVE.has(self.eps), f"eps is {self.eps}; it must be {POSITIVE}")
         draws = self.burn_in + self.draws
         require(
             self.chains * draws <= MOST_KEPT,
@@ -73,18 +91,17 @@ class Settings:
             self.data != "fixed" or self.batch_size <= self.tasks,
             f"batch_size is {self.batch_size}, more than the {self.tasks} tasks it is drawn from; raise tasks",
         )
-        require(self.preconditioner in PRECONDITIONERS, f"preconditioner is {self.preconditioner!r}; choose rmsprop")
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error", FutureWarning)  # at a set in a set, whose meaning is to change
-                re.compile(self.mask)
-        except (re.error, FutureWarning, OverflowError, RecursionError) as error:
-            raise ConfigError(f"mask is {self.mask!r}, which is no regular expression: {error}") from None
+        require(self.sampler in SAMPLERS, f"sampler is {self.sampler!r}; choose {', '.join(SAMPLERS)}")
+        require(self.sampler != "hmc" or self.data == "full", "hmc is on all samples at each step: batches is full")
+        check_pattern(self.mask)
 
     @property
     def program(self) -> Settings:
         """The settings that are compile-time constants; estimates that differ only in the others share a program."""
-        return replace(self, eps=1.0, nbeta=1.0, gamma=0.0, seed=0, mask="")
+        friction = self.friction if self.sampler == "sghmc" else 1.0
+        return replace(
+            self, eps=1.0, nbeta=1.0, gamma=0.0, seed=0, mask="", tasks=TASKS.most, descend=0, friction=friction
+        )
 
     @property
     def check_every(self) -> int:
@@ -102,7 +119,7 @@ class Settings:
 
 # field of the settings -> what it is
 FLAGS: Mapping[str, str] = {
-    "eps": "step size",
+    "eps": "step size, or auto",
     "nbeta": "n beta, the inverse temperature times the number of tasks",
     "gamma": "strength of the pull towards w*",
     "batch_size": "tasks in a step",
@@ -113,10 +130,13 @@ FLAGS: Mapping[str, str] = {
     "draws": "draws of a chain that are kept",
     "thin": "steps between two draws",
     "mask": "regular expression: only parameters whose module/name it is found in move",
-    "preconditioner": "rmsprop scales the step of each parameter; without, none does",
+    "sampler": "sgld, rmsprop (scales the step of each parameter), sghmc (keeps a part of the last step) or hmc",
+    "friction": "of sghmc: the part of the last step that is not kept",
+    "descend": "steps of full-batch descent from w* before the chains begin",
     "seed": "seed of the chains",
 }
 NAMES = {"data": "batches"}  # of flags that have another name than their field, which was the flag's once
+FORMER = {"sampler": "preconditioner"}  # earlier names of flags
 
 
 def add_flags(parser: argparse._ActionsContainer, prefix: str = "") -> None:
@@ -127,10 +147,17 @@ def add_flags(parser: argparse._ActionsContainer, prefix: str = "") -> None:
 
 def add_flag(parser: argparse._ActionsContainer, name: str, text: str, prefix: str = "") -> None:
     """The flag of a setting."""
-    flag, kind = prefix + NAMES.get(name, name), TYPES.get(name, str)
+    flag, kind = prefix + NAMES.get(name, name), _eps if name == "eps" else TYPES.get(name, str)
     parser.add_argument(f"--{flag}", dest=prefix + name, type=kind, metavar="VALUE", help=text)
     if name in NAMES:
         cli.add_former_names(parser, flag, (prefix + name,))
+    if name in FORMER:
+        cli.add_former_names(parser, flag, (prefix + FORMER[name],))
+
+
+def _eps(text: str) -> float | str:
+    """A number, or the word for a step that is chosen."""
+    return AUTO if text == AUTO else POSITIVE(text)
 
 
 def help_of(name: str, default: Any = None) -> str:
@@ -142,7 +169,8 @@ def help_of(name: str, default: Any = None) -> str:
 def settings_of(flags: argparse.Namespace, prefix: str = "") -> Settings:
     """The settings of the flags; `ConfigError` for invalid values."""
     given = {name: getattr(flags, f"{prefix}{name}") for name in FLAGS}
-    return Settings(**{name: value for name, value in given.items() if value is not None})
+    known = {name: value for name, value in given.items() if value is not None}
+    return Settings(**known | ({"eps": None} if known.get("eps") == AUTO else {}))
 
 
 # --- which checkpoints ---

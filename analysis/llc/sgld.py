@@ -5,7 +5,12 @@ The target is p(w) ~ exp(-nbeta L(w) - gamma/2 |w - w*|^2), L the mean loss over
     w' = w - eps/2 G (nbeta grad L_B(w) + gamma (w - w*)) + sqrt(eps G) xi,    xi ~ N(0, 1)
 
 with L_B the mean over the step's B tasks and G the preconditioner, 1 for plain SGLD (Welling and Teh 2011; Lau et al.
-2023, Eq. 15). Parameters are one vector [d]. Only a few numbers per draw are kept.
+2023, Eq. 15). With friction f below 1 the step keeps a part of the last one (SGHMC; Chen et al. 2014, Eq. 15):
+
+    v' = (1 - f) v - eps/2 (nbeta grad L_B(w) + gamma (w - w*)) + sqrt(f eps) xi,    w' = w + v'
+
+which is SGLD at f = 1, and forgets in 2 f / (eps a) steps what SGLD forgets in 2 / (eps a). Parameters are one vector
+[d]. Only a few numbers per draw are kept.
 
 A draw's excess loss is paired: the mean over its own tasks of loss(w) - loss(w*). Its expectation is that of
 L(w) - L(w*), and what the choice of tasks adds to both losses cancels.
@@ -13,7 +18,9 @@ L(w) - L(w*), and what the choice of tasks adds to both losses cancels.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -42,9 +49,12 @@ class Target(NamedTuple):
 
 
 class Source(NamedTuple):
-    """Where a step's tasks come from: draw(key) -> (batch of B tasks, their losses at w* [B])."""
+    """Where a step's tasks come from: draw(key) -> (batch of B tasks, their losses at w* [B]); whole: all, each
+    time.
+    """
 
     draw: Callable[[Array], tuple[Batch, Array]]
+    whole: bool = False
 
 
 class Preconditioner(NamedTuple):
@@ -54,10 +64,18 @@ class Preconditioner(NamedTuple):
     update: Callable[[Any, Array], tuple[Any, Array]]
 
 
+class Sampler(NamedTuple):
+    """How a step is made: what scales it, and the friction, 1 where nothing of the last step is kept."""
+
+    scaling: Preconditioner
+    friction: float = 1.0
+
+
 class Steps(NamedTuple):
     """How long a chain is: draws to leave out, draws to keep, steps between draws, and draws between checks.
 
-    A check evaluates the loss on the fixed set, and the acceptance that a Metropolis step would have.
+    A check evaluates the loss on the fixed set, the acceptance that a Metropolis step would have, and the draw on a
+    second batch, which is independent of the first: a covariance over draws is then that of all data.
     """
 
     burn_in: int = 200
@@ -69,14 +87,23 @@ class Steps(NamedTuple):
 class Draws(NamedTuple):
     """Traces of chains, burn-in included: T draws, K checks; a leading axis of chains.
 
-    excess [T], the paired mean of loss(w) - loss(w*); distance [T], |w - w*|; fixed_loss [K], the mean loss on the
-    fixed set; acceptance [K], of the step that follows as a Metropolis-adjusted one on the same tasks.
+    excess [T], the paired mean of loss(w) - loss(w*); distance [T], |w - w*|; slope [T], (w - w*).grad L_B(w);
+    fixed_loss [K], the mean loss on the fixed set; acceptance [K], of the step that follows as a Metropolis-adjusted
+    one on the same tasks, nan with friction; second_excess and second_slope [K], on a batch of their own; measured [K],
+    the mean of loss(w) - loss(w*) on another data set; losses [T, n] of every sample and observed [T, ...], where they
+    are asked for: else without entries.
     """
 
     excess: Array
     distance: Array
+    slope: Array
     fixed_loss: Array
     acceptance: Array
+    second_excess: Array
+    second_slope: Array
+    measured: Any = ()
+    losses: Any = ()
+    observed: Any = ()
 
 
 # --- parameters as a vector ---
@@ -94,7 +121,7 @@ def flat(model: Model, params: Params) -> tuple[Losses, Array]:
 def all_tasks(losses: Losses, centre: Array, tasks: Batch) -> Source:
     """Every task at every step: the full-batch chain."""
     baseline = losses(centre, tasks)
-    return Source(lambda key: (tasks, baseline))
+    return Source(lambda key: (tasks, baseline), True)
 
 
 def minibatches(losses: Losses, centre: Array, tasks: Batch, size: int) -> Source:
@@ -152,6 +179,7 @@ def _no_state(centre: Array) -> tuple[()]:
 
 
 PLAIN = Preconditioner(_no_state, lambda state, gradient: (state, jnp.ones_like(gradient)))
+SGLD = Sampler(PLAIN)
 
 
 def rmsprop(decay: float = 0.99, damping: float = 0.1) -> Preconditioner:
@@ -210,10 +238,23 @@ def log_acceptance(
     return jnp.minimum(change, 0.0)
 
 
+class Extras(NamedTuple):
+    """What is measured of draws besides, each a function of w [d], or None.
+
+    measured -> the mean of loss(w) - loss(w*) on another data set, at checks; losses -> [n] and observed -> an array,
+    at every draw.
+    """
+
+    measured: Callable[[Array], Array] | None = None
+    losses: Callable[[Array], Array] | None = None
+    observed: Callable[[Array], Array] | None = None
+
+
 class _State(NamedTuple):
-    """Where a chain is: w [d], the preconditioner's state, and the number of the step."""
+    """Where a chain is: w [d], the last step v [d] where friction keeps a part of it, the scaling's state, the step."""
 
     w: Array
+    v: Any
     scaling: Any
     step: Array
 
@@ -236,8 +277,9 @@ class _Walk(NamedTuple):
     target: Target
     source: Source
     eps: Array | float
-    preconditioner: Preconditioner
+    sampler: Sampler
     normals: Normals
+    extras: Extras
 
     def gradient(self, w: Array, batch: Batch) -> tuple[tuple[Array, Array], Array]:
         """(mean loss, losses [B]) and the gradient [d] of the mean at w."""
@@ -253,21 +295,50 @@ class _Walk(NamedTuple):
         step_key = jax.random.fold_in(self.key, state.step)
         batch, baseline = self.source.draw(purpose_key(step_key, Purpose.TASK))
         (loss, losses), gradient = self.gradient(state.w, batch)
-        scaling, scale = self.preconditioner.update(state.scaling, gradient)
+        scaling, scale = self.sampler.scaling.update(state.scaling, gradient)
         noise = self.normals(purpose_key(step_key, Purpose.NOISE_VALUE), state.w.shape, state.w.dtype)
-        w = sgld_step(self.target, state.w, gradient, scale, noise, self.eps)
-        return _State(w, scaling, state.step + 1), _Made(loss, losses, baseline, gradient, scale, batch)
+        if (friction := self.sampler.friction) < 1:
+            moved = sgld_step(self.target, state.w, gradient, scale, math.sqrt(friction) * noise, self.eps)
+            v = (1 - friction) * state.v + (moved - state.w)
+            w = state.w + v
+        else:
+            w, v = sgld_step(self.target, state.w, gradient, scale, noise, self.eps), ()
+        return _State(w, v, scaling, state.step + 1), _Made(loss, losses, baseline, gradient, scale, batch)
 
-    def drawn(self, state: _State, made: _Made) -> tuple[Array, Array]:
-        """The excess loss and the distance of a draw, which is where a step begins."""
-        return jnp.mean(made.losses - made.baseline), jnp.linalg.norm(state.w - self.target.centre)
+    def drawn(self, state: _State, made: _Made) -> dict[str, Any]:
+        """What is kept of a draw, which is where a step begins."""
+        away, extras = state.w - self.target.centre, self.extras
+        return {
+            "excess": jnp.mean(made.losses - made.baseline),
+            "distance": jnp.linalg.norm(away),
+            "slope": jnp.sum(away * made.gradient),
+            "losses": () if extras.losses is None else extras.losses(state.w),
+            "observed": () if extras.observed is None else extras.observed(state.w),
+        }
 
-    def checked(self, state: _State, made: _Made, moved: _State, fixed: Batch) -> tuple[Array, Array]:
-        """The loss of a draw on the fixed set, and the acceptance of the step that follows."""
-        (loss, _), gradient = self.gradient(moved.w, made.batch)
-        points = (state.w, made.loss, made.gradient), (moved.w, loss, gradient)
-        accepted = jnp.exp(log_acceptance(self.target, made.scale, self.eps, *points))
-        return jnp.mean(self.target.losses(state.w, fixed)), accepted
+    def checked(self, state: _State, made: _Made, moved: _State, fixed: Batch) -> dict[str, Any]:
+        """What is kept of a draw that is checked."""
+        away = state.w - self.target.centre
+        accepted, excess, slope = jnp.asarray(jnp.nan, away.dtype), *self._first_batch(away, made)
+        if self.sampler.friction == 1:
+            (loss, _), gradient = self.gradient(moved.w, made.batch)
+            points = (state.w, made.loss, made.gradient), (moved.w, loss, gradient)
+            accepted = jnp.exp(log_acceptance(self.target, made.scale, self.eps, *points))
+        if not self.source.whole:
+            key = purpose_key(jax.random.fold_in(self.key, state.step), Purpose.QUERY)
+            batch, baseline = self.source.draw(key)
+            (_, losses), gradient = self.gradient(state.w, batch)
+            excess, slope = jnp.mean(losses - baseline), jnp.sum(away * gradient)
+        return {
+            "fixed_loss": jnp.mean(self.target.losses(state.w, fixed)),
+            "acceptance": accepted,
+            "second_excess": excess,
+            "second_slope": slope,
+            "measured": () if self.extras.measured is None else self.extras.measured(state.w),
+        }
+
+    def _first_batch(self, away: Array, made: _Made) -> tuple[Array, Array]:
+        return jnp.mean(made.losses - made.baseline), jnp.sum(away * made.gradient)
 
 
 def chain(
@@ -277,11 +348,12 @@ def chain(
     fixed: Batch,
     eps: Array | float,
     steps: Steps,
-    preconditioner: Preconditioner = PLAIN,
+    sampler: Sampler = SGLD,
     normals: Normals = exact_normals,
+    extras: Extras | None = None,
 ) -> Draws:
     """One chain from w*: numbers of `steps.burn_in + steps.draws` draws. `fixed` is the batch of the checks."""
-    walk = _Walk(key, target, source, eps, preconditioner, normals)
+    walk = _Walk(key, target, source, eps, sampler, normals, extras or Extras())
 
     def rest(moved: _State) -> _State:
         """The steps between a draw and the next; where there are none no loop, which would be compiled all the same."""
@@ -290,19 +362,16 @@ def chain(
         last: _State = lax.fori_loop(1, steps.thin, lambda _, now: walk.move(now)[0], moved)
         return last
 
-    def draw(state: _State, _: None) -> tuple[_State, tuple[Array, Array]]:
+    def draw(state: _State, number: Array) -> tuple[_State, tuple[dict[str, Any], dict[str, Any]]]:
+        """A draw, with its checks where they are due: a branch, so that the step is compiled once."""
         moved, made = walk.move(state)
-        return rest(moved), walk.drawn(state, made)
-
-    def block(state: _State, _: None) -> tuple[_State, tuple[tuple[Array, Array], tuple[Array, Array]]]:
-        """A draw that is checked, and those until the next check."""
-        moved, made = walk.move(state)
-        first, checks = walk.drawn(state, made), walk.checked(state, made, moved, fixed)
-        state, others = lax.scan(draw, rest(moved), None, steps.check_every - 1)
-        draws = jax.tree.map(lambda one, more: jnp.concatenate([one[None], more]), first, others)
-        return state, (draws, checks)
+        measure = partial(walk.checked, state, made, moved, fixed)
+        none = jax.tree.map(lambda like: jnp.zeros(like.shape, like.dtype), jax.eval_shape(measure))
+        checks = lax.cond(number % steps.check_every == 0, measure, lambda: none)
+        return rest(moved), (walk.drawn(state, made), checks)
 
     count = steps.burn_in + steps.draws
-    state = _State(target.centre, preconditioner.start(target.centre), jnp.zeros((), jnp.int32))
-    _, ((excess, distance), (fixed_loss, acceptance)) = lax.scan(block, state, None, -(-count // steps.check_every))
-    return Draws(excess.ravel()[:count], distance.ravel()[:count], fixed_loss, acceptance)
+    begin = () if sampler.friction == 1 else jnp.zeros_like(target.centre)
+    state = _State(target.centre, begin, sampler.scaling.start(target.centre), jnp.zeros((), jnp.int32))
+    _, (drawn, checks) = lax.scan(draw, state, jnp.arange(count))
+    return Draws(**drawn, **jax.tree.map(lambda values: values[:: steps.check_every], checks))

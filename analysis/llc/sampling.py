@@ -1,0 +1,203 @@
+"""Draws from a local posterior of any model: one compiled program for each model and number of draws.
+
+eps, nbeta, gamma, parameters and data are its arguments, so that settings and checkpoints which differ in these alone
+share it.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from icl_lab.analysis.llc import hamiltonian, sgld
+from icl_lab.analysis.llc.loss import Form, Losses, Split, first, in_chunks, losses_of
+from icl_lab.analysis.llc.settings import Settings
+from icl_lab.src.prng import key as key_of
+
+CHECK_SAMPLES = 256  # of the data, for the losses that R-hat and the share below L(w*) are taken from
+
+Fresh = Callable[[Array, Any], Any]  # of a key and arguments -> a batch that no step has seen
+
+
+class Asked(NamedTuple):
+    """What is measured of draws besides: observed(params) -> an array, losses of every sample."""
+
+    observe: Callable[[Any], Any] | None = None
+    losses: bool = False
+    fresh: Fresh | None = None  # where a step's samples come from, if not from the data
+
+
+class Target(NamedTuple):
+    """What chains are drawn for: a model at w*, its data, which parameters move [d], and a second data set."""
+
+    split: Split
+    data: Any
+    mask: np.ndarray | None = None
+    measured_on: Any = None
+    fresh_arguments: Any = ()
+
+
+def sampler_of(settings: Settings) -> sgld.Sampler:
+    """How SGLD, with a preconditioner or friction, makes a step."""
+    scaling = sgld.rmsprop() if settings.sampler == "rmsprop" else sgld.PLAIN
+    return sgld.Sampler(scaling, settings.friction if settings.sampler == "sghmc" else 1.0)
+
+
+def keys_for(root: Array, settings: Settings, step: int = 0) -> Array:
+    """A key for each chain. Settings are folded in, so that two of them have independent randomness."""
+    told = sorted((name, str(value)) for name, value in asdict(settings).items() if name != "seed")
+    folded: Array = _chain_keys(
+        root, np.uint32(settings.seed), np.uint32(step), np.uint32(zlib.crc32(repr(told).encode())), settings.chains
+    )
+    return folded
+
+
+@partial(jax.jit, static_argnames="chains")
+def _chain_keys(root: Array, seed: Array, step: Array, settings: Array, chains: int) -> Array:
+    own = jax.random.fold_in(jax.random.fold_in(jax.random.fold_in(root, seed), step), settings)
+    return jax.random.split(own, chains)
+
+
+def draws(
+    target: Target, settings: Settings, root: Array | None = None, step: int = 0, asked: Asked | None = None
+) -> dict[str, Any]:
+    """The traces of the chains as NumPy arrays: `sgld.Draws`, without what was not asked for; settings.eps is a
+    number.
+    """
+    keys = keys_for(key_of(0) if root is None else root, settings, step)
+    numbers = tuple(map(np.float32, (settings.eps, settings.nbeta, settings.gamma)))
+    given = (
+        target.split.fixed,
+        target.split.vector,
+        target.mask,
+        target.data,
+        target.measured_on,
+        target.fresh_arguments,
+    )
+    program = _by_hmc if settings.sampler == "hmc" else _chains
+    drawn: sgld.Draws = program(target.split.form, settings.program, asked or Asked(), keys, *given, *numbers)
+    kept = {name: values for name, values in drawn._asdict().items() if not isinstance(values, tuple)}
+    return {name: np.asarray(values, np.float64) for name, values in kept.items()}
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def _chains(
+    form: Form,
+    settings: Settings,
+    asked: Asked,
+    keys: Array,
+    fixed: tuple[Any, ...],
+    centre: Array,
+    mask: Array | None,
+    data: Any,
+    measured_on: Any,
+    fresh_arguments: Any,
+    eps: Array,
+    nbeta: Array,
+    gamma: Array,
+) -> sgld.Draws:
+    data = jax.tree.map(jnp.asarray, data)
+    losses = losses_of(form, fixed)
+    target = sgld.Target(losses, centre, nbeta, gamma, mask)
+    source = _source(losses, centre, data, settings, asked, fresh_arguments)
+    steps = sgld.Steps(settings.burn_in, settings.draws, settings.thin, settings.check_every)
+    extras = _extras(form, fixed, centre, data, measured_on, asked)
+    sampler, some = sampler_of(settings), first(data, CHECK_SAMPLES)
+
+    def chain(key: Array) -> sgld.Draws:
+        return sgld.chain(key, target, source, some, eps, steps, sampler, extras=extras)
+
+    drawn: sgld.Draws = jax.vmap(chain)(keys)
+    return drawn
+
+
+def _source(
+    losses: Losses, centre: Array, data: Any, settings: Settings, asked: Asked, fresh_arguments: Any
+) -> sgld.Source:
+    if asked.fresh is not None:
+        fresh = asked.fresh
+        return sgld.fresh_tasks(losses, centre, lambda key: fresh(key, fresh_arguments))
+    baseline = in_chunks(lambda batch: losses(centre, batch), data)
+    if settings.data == "full":
+        return sgld.Source(lambda key: (data, baseline), True)
+    return sgld.drawn_from(data, baseline, settings.batch_size)
+
+
+def _extras(
+    form: Form, fixed: tuple[Any, ...], centre: Array, data: Any, measured_on: Any, asked: Asked
+) -> sgld.Extras:
+    losses, observe = losses_of(form, fixed), asked.observe
+
+    def mean_excess(w: Array) -> Array:
+        return jnp.mean(in_chunks(lambda batch: losses(w, batch) - losses(centre, batch), measured_on))
+
+    def every(w: Array) -> Array:
+        found: Array = in_chunks(lambda batch: losses(w, batch), data)
+        return found
+
+    def observed(w: Array) -> Array:
+        from icl_lab.analysis.llc.loss import whole
+
+        assert observe is not None
+        return jnp.asarray(observe(whole(form, fixed, w)))
+
+    return sgld.Extras(
+        None if measured_on is None else mean_excess,
+        every if asked.losses else None,
+        None if observe is None else observed,
+    )
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def _by_hmc(
+    form: Form,
+    settings: Settings,
+    asked: Asked,
+    keys: Array,
+    fixed: tuple[Any, ...],
+    centre: Array,
+    mask: Array | None,
+    data: Any,
+    measured_on: Any,
+    fresh_arguments: Any,
+    eps: Array,
+    nbeta: Array,
+    gamma: Array,
+) -> sgld.Draws:
+    """HMC on all data; eps is the square of the first leapfrog step, which is then tuned."""
+    data = jax.tree.map(jnp.asarray, data)
+    losses = losses_of(form, fixed)
+    target = sgld.Target(losses, centre, nbeta, gamma, mask)
+    extras = _extras(form, fixed, centre, data, measured_on, asked)
+    length = 1 / jnp.sqrt(jnp.maximum(gamma, 1e-3 / eps))
+    return hamiltonian.chains(
+        keys[0],
+        target,
+        data,
+        settings.chains,
+        sgld.Steps(settings.burn_in, settings.draws, settings.thin, settings.check_every),
+        length,
+        jnp.sqrt(eps),
+        first(data, CHECK_SAMPLES),
+        extras,
+    )
+
+
+def with_eps(settings: Settings, eps: float) -> Settings:
+    """The settings with a step size that was chosen."""
+    return replace(settings, eps=eps)
+
+
+def parts(traces: Mapping[str, np.ndarray], burn_in: int, count: int) -> dict[str, np.ndarray]:
+    """Traces less their burn-in: of `count` draws, or of the checks, whose draws begin their block."""
+    longest = traces["excess"].shape[1]
+    every = {name: -(-longest // values.shape[1]) for name, values in traces.items()}
+    return {name: values[:, -(-burn_in // every[name]) :] for name, values in traces.items()}

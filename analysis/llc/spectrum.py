@@ -1,0 +1,425 @@
+"""The Hessian's spectrum at w*, as a few nodes and weights, and what a quadratic loss of it would give.
+
+    sum_i f(h_i, g_i^2, C_i)    over the eigenvalues h_i of the Hessian of L at w*, g_i the slope and C_i the variance
+    of
+                                per-sample gradients along eigenvector i, all on the data that the chain draws from
+
+Few parameters: the whole matrix. Many: the largest eigenvectors by Lanczos, with their own slopes and variances, and
+the rest by stochastic Lanczos quadrature (Ubaru, Chen and Saad 2017, Section 3), in memory that grows with d alone.
+
+A quadratic loss has, with a_i = nbeta h_i + gamma (`Prediction`), by SGLD of step eps on batches of B samples,
+
+    curvature    sum_i (1/2) nbeta h_i / a_i
+    step size    each term times 1 / (1 - eps a_i / 4) - 1
+    minibatches  that times eps nbeta^2 C_i / (4 B)
+    slope        - sum_i nbeta^2 g_i^2 (nbeta h_i / 2 + gamma) / a_i^2
+
+With friction f, 4 is 4 (2 - f) in the second line and the third is divided by f. HMC has the first and the last alone.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from icl_lab.analysis.llc.loss import Form, Split, gradient, in_chunks, losses_of, mean_over_chunks
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.prng import key as key_of
+
+DENSE = 320  # parameters up to which the whole Hessian is made
+LONG, SHORT = 24, 8  # steps of Lanczos for the largest eigenvectors, and for the rest of the spectrum
+PROBES = 6  # random vectors for the rest of the spectrum
+NOISE_PROBES = 2  # of the gradients' covariance there
+CONVERGED = 0.02  # residual of a Ritz vector over its value, below which it counts as an eigenvector
+LEAST = 1e-30  # pull of a direction
+UNSTABLE = 1e-9  # what is left of the stability bound where a chain diverges: its part of step size is then enormous
+CHUNK = 256  # samples whose second derivatives are in memory at once
+NO_FORWARD = (
+    "the loss has no forward derivative, as one with jax.custom_vjp, so that its Hessian is not computed: give eps, "
+    "and "
+    "predict=False"
+)
+
+
+class Nodes(NamedTuple):
+    """Nodes h [K] with weights, slopes and variances: sum over K of weight f(h), of squared slope and variance
+    alike.
+    """
+
+    h: np.ndarray
+    weight: np.ndarray
+    slope: np.ndarray
+    variance: np.ndarray
+
+
+class Spectrum(NamedTuple):
+    """The spectrum at w* of d parameters that move: a list of nodes for each probe, of which a sum is the mean.
+
+    h_min, h_max: the ends; trace, and its standard error; slope: |grad L(w*)|.
+    """
+
+    probes: tuple[Nodes, ...]
+    parameters: int
+    h_min: float
+    h_max: float
+    slope: float
+
+    def total(self, of: Any) -> tuple[float, float]:
+        """The mean over probes of a function of nodes, and its standard error; 0 of a whole matrix."""
+        values = np.array([of(nodes) for nodes in self.probes], float)
+        error = values.std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else 0.0
+        return float(values.mean()), float(error)
+
+    @property
+    def trace(self) -> float:
+        """The sum of the eigenvalues."""
+        return self.total(lambda nodes: np.sum(nodes.weight * nodes.h))[0]
+
+    @property
+    def top(self) -> list[float]:
+        """The largest eigenvalues, in falling order."""
+        return [float(h) for h in np.sort(self.probes[0].h[self.probes[0].weight == 1.0])[::-1]]
+
+
+class How(NamedTuple):
+    """How a chain's steps are made: their size, samples in a step (infinite: all), and the friction."""
+
+    eps: float = 0.0
+    batch_size: float = math.inf
+    friction: float = 1.0
+
+
+EXACT = How()
+
+
+class Prediction(NamedTuple):
+    """nbeta E[L(w) - L(w*)] of a quadratic loss, in its four parts; nan at a saddle, where nbeta h_min + gamma <= 0.
+
+    step and noise are nan where the sampler has no closed form (rmsprop), and then left out of the total. error: the
+    standard error of the total by random probes. d_nbeta, d_gamma: logarithmic derivatives of the curvature part.
+    """
+
+    curvature: float = math.nan
+    step: float = math.nan
+    noise: float = math.nan
+    slope: float = math.nan
+    error: float = math.nan
+    h_min: float = math.nan
+    d_nbeta: float = math.nan
+    d_gamma: float = math.nan
+
+    @property
+    def total(self) -> float:
+        """The sum of the parts that are known."""
+        known = [part for part in (self.step, self.noise) if not math.isnan(part)]
+        return self.curvature + self.slope + sum(known)
+
+
+def predict(spectrum: Spectrum, nbeta: float, gamma: float, how: How | None = EXACT) -> Prediction:
+    """The prediction at these settings; how: None for a sampler without a closed form of its steps."""
+    if nbeta * spectrum.h_min + gamma <= 0:
+        return Prediction(h_min=spectrum.h_min)
+
+    def parts(nodes: Nodes) -> np.ndarray:
+        return np.array([np.sum(part) for part in _terms(nodes, nbeta, gamma, how or EXACT)])
+
+    curvature, step, noise, slope, derivative = (spectrum.total(lambda n, i=i: parts(n)[i])[0] for i in range(5))
+    _, error = spectrum.total(lambda nodes: parts(nodes)[:4].sum())
+    if how is None:
+        step = noise = math.nan
+        _, error = spectrum.total(lambda nodes: parts(nodes)[[0, 3]].sum())
+    share = derivative / curvature if curvature else 0.0
+    return Prediction(curvature, step, noise, slope, error, spectrum.h_min, share, -share)
+
+
+def _terms(nodes: Nodes, nbeta: float, gamma: float, how: How) -> tuple[np.ndarray, ...]:
+    a = _held(nodes.h, nbeta, gamma)
+    quadratic = 0.5 * nbeta * nodes.h / a
+    room = 1 - how.eps * a / (4 * (2 - how.friction))
+    room = np.maximum(room, UNSTABLE)
+    noise = how.eps * nbeta**2 / (4 * how.batch_size * how.friction)
+    return (
+        nodes.weight * quadratic,
+        nodes.weight * quadratic * (1 / room - 1),
+        nodes.variance * quadratic / room * noise,
+        -nodes.slope * nbeta**2 * (0.5 * nbeta * nodes.h + gamma) / a**2,
+        nodes.weight * quadratic * gamma / a,
+    )
+
+
+def _held(h: np.ndarray, nbeta: float, gamma: float) -> np.ndarray:
+    """nbeta h + gamma; a node that a probe places below the smallest eigenvalue by rounding is held at the pull."""
+    a = nbeta * h + gamma
+    held: np.ndarray = np.where(a > 0, a, max(gamma, LEAST))
+    return held
+
+
+def relaxed(spectrum: Spectrum, nbeta: float, gamma: float, how: How, burn_in: int, steps: int) -> float:
+    """The share of the curvature part that a quadratic loss shows in the steps after a burn-in from w*.
+
+    With rate r a step, E u^2 = V (1 - r^(2 t)); r = 1 - eps a / 2 without friction, else the larger root of the
+    momentum's recursion.
+    """
+
+    def both(nodes: Nodes) -> np.ndarray:
+        a = _held(nodes.h, nbeta, gamma)
+        rate = np.minimum(_rate(how.eps * a, how.friction), 1.0)
+        left = np.where(
+            rate < 1,
+            rate ** (2.0 * burn_in) * (1 - rate ** (2.0 * steps)) / np.maximum(steps * (1 - rate**2), 1e-30),
+            1.0,
+        )
+        quadratic = nodes.weight * 0.5 * nbeta * nodes.h / a
+        return np.array([np.sum(quadratic * (1 - left)), np.sum(quadratic)])
+
+    shown, whole = (spectrum.total(lambda nodes, i=i: both(nodes)[i])[0] for i in (0, 1))
+    return shown / whole if whole else 1.0
+
+
+def _rate(pull: np.ndarray, friction: float) -> np.ndarray:
+    """The largest size of a root of z^2 - (2 - f - eps a / 2) z + (1 - f)."""
+    middle = 2 - friction - pull / 2
+    inside = middle**2 - 4 * (1 - friction)
+    real = (np.abs(middle) + np.sqrt(np.maximum(inside, 0))) / 2
+    return np.where(inside >= 0, real, math.sqrt(1 - friction))
+
+
+# --- the nodes ---
+
+
+def spectrum_of(split: Split, data: Any, mask: np.ndarray | None = None, seed: int = 0) -> Spectrum:
+    """The spectrum on all of the data; `ConfigError` for a loss without a forward derivative."""
+    moves = np.ones(len(split.vector), np.float32) if mask is None else np.asarray(mask, np.float32)
+    try:
+        return (_dense if moves.sum() <= DENSE else _sparse)(split, data, moves, seed)
+    except TypeError as error:
+        if "custom_vjp" not in str(error):
+            raise
+        raise ConfigError(NO_FORWARD) from None
+
+
+def ends_of(split: Split, data: Any, mask: np.ndarray | None = None, seed: int = 0) -> tuple[float, float]:
+    """The smallest and the largest eigenvalue alone."""
+    moves = np.ones(len(split.vector), np.float32) if mask is None else np.asarray(mask, np.float32)
+    try:
+        ritz, _, _ = _ritz(split, data, moves, seed)
+    except TypeError as error:
+        if "custom_vjp" not in str(error):
+            raise
+        raise ConfigError(NO_FORWARD) from None
+    return float(ritz.min()), float(ritz.max())
+
+
+def _dense(split: Split, data: Any, moves: np.ndarray, seed: int) -> Spectrum:
+    chosen = np.flatnonzero(moves)
+    matrix, slopes, covariance = (
+        np.asarray(part, np.float64) for part in _whole(split.form, split.fixed, split.vector, chosen, data)
+    )
+    h, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    along, variance = (slopes @ vectors) ** 2, np.einsum("di,de,ei->i", vectors, covariance, vectors)
+    nodes = Nodes(h, np.ones(len(h)), along, np.maximum(variance, 0.0))
+    return Spectrum((nodes,), len(chosen), float(h[0]), float(h[-1]), float(np.linalg.norm(slopes)))
+
+
+def _sparse(split: Split, data: Any, moves: np.ndarray, seed: int) -> Spectrum:
+    ritz, vectors, residual = _ritz(split, data, moves, seed)
+    top = ritz.max(initial=0.0)
+    apart = residual <= CONVERGED * np.maximum(np.abs(ritz), 1e-3 * top)
+    known, basis = ritz[apart], vectors[apart]  # [R], [R, d]
+    padded = np.zeros((LONG, len(moves)), np.float32)
+    padded[: len(basis)] = basis
+    count = int(moves.sum())
+    signs = jax.random.split(key_of(seed), 2)
+    probes = np.asarray(jax.random.rademacher(signs[0], (PROBES, len(moves)), np.float32)) * moves
+    slope, noisy, variance = (
+        np.asarray(x, np.float64)
+        for x in _gradients(split.form, split.fixed, split.vector, moves, padded, data, signs[1])
+    )
+    starts = np.concatenate([probes, slope[None].astype(np.float32), noisy.astype(np.float32)])
+    starts = starts - (starts @ basis.T) @ basis if len(basis) else starts
+    h, weight = _quadratures(split, data, moves, padded, starts.astype(np.float32))  # [P, SHORT], of squared length
+    rest_h, rest_weight = h[:PROBES], weight[:PROBES]
+    along = (basis.astype(np.float64) @ slope) ** 2 if len(basis) else np.zeros(0)
+    shared_h = np.concatenate([known, h[PROBES], *h[PROBES + 1 :]])
+    none, some = np.zeros(SHORT), np.zeros(len(known))
+    shared_slope = np.concatenate([along, weight[PROBES], *[none] * NOISE_PROBES])
+    shared_variance = np.concatenate([variance[: len(known)], none, *weight[PROBES + 1 :] / NOISE_PROBES])
+    shared_weight = np.concatenate([some + 1.0, none, *[none] * NOISE_PROBES])
+    fill = np.zeros(SHORT)
+    nodes = tuple(
+        Nodes(
+            np.concatenate([shared_h, rest_h[i]]),
+            np.concatenate([shared_weight, rest_weight[i] * _unit(rest_weight[i], count - len(known))]),
+            np.concatenate([shared_slope, fill]),
+            np.concatenate([shared_variance, fill]),
+        )
+        for i in range(PROBES)
+    )
+    low = float(min(ritz.min(), h[:PROBES][rest_weight > 1e-6 * count].min(initial=np.inf)))
+    return Spectrum(nodes, count, low, float(ritz.max()), float(np.linalg.norm(slope)))
+
+
+def _unit(weights: np.ndarray, dimension: int) -> float:
+    """What makes a probe's weights sum to the number of directions that it stands for."""
+    total = weights.sum()
+    return dimension / total if total > 0 else 0.0
+
+
+# --- products ---
+
+
+def _times(form: Form, fixed: tuple[Any, ...], vector: Array, moves: Array, data: Any, directions: Array) -> Array:
+    """H v [P, d] of the mean loss's Hessian, for each direction [P, d], of what moves."""
+    losses = losses_of(form, fixed)
+
+    def on(batch: Any) -> Array:
+        slope = jax.grad(lambda w: jnp.mean(losses(w, batch)))
+        _, product = jax.linearize(slope, vector)
+        found: Array = jax.vmap(product)(directions)
+        return found
+
+    found: Array = moves * mean_over_chunks(on, data, CHUNK)
+    return found
+
+
+@partial(jax.jit, static_argnums=0)
+def _whole(form: Form, fixed: tuple[Any, ...], vector: Array, chosen: Array, data: Any) -> tuple[Array, Array, Array]:
+    """The Hessian of the parameters that move, the gradient of the mean loss, and the covariance of the samples'."""
+    data = jax.tree.map(jnp.asarray, data)
+    losses = losses_of(form, fixed)
+
+    def placed(part: Array) -> Array:
+        return vector.at[chosen].set(part)
+
+    def on(batch: Any) -> tuple[Array, Array, Array]:
+        def mean(part: Array) -> Array:
+            return jnp.mean(losses(placed(part), batch))
+
+        def each(sample: Any) -> Array:
+            one = jax.tree.map(lambda values: values[None], sample)
+            slope: Array = jax.grad(lambda part: losses(placed(part), one)[0])(vector[chosen])
+            return slope
+
+        slopes = jax.vmap(each)(batch)
+        units = jnp.eye(len(chosen), dtype=vector.dtype)
+        _, product = jax.linearize(jax.grad(mean), vector[chosen])
+        return jax.vmap(product)(units), slopes.mean(axis=0), slopes.T @ slopes / len(slopes)
+
+    matrix, mean, second = mean_over_chunks(on, data, CHUNK)
+    return matrix, mean, second - mean[:, None] * mean[None, :]
+
+
+@partial(jax.jit, static_argnums=0)
+def _gradients(
+    form: Form, fixed: tuple[Any, ...], vector: Array, moves: Array, basis: Array, data: Any, key: Array
+) -> tuple[Array, Array, Array]:
+    """The slope [d], random sums of the samples' gradients about it [NOISE_PROBES, d], and their variance along a
+    basis.
+
+    A sum with random signs over sqrt(n) has the covariance of one sample's gradient (Rademacher's trick).
+    """
+    data = jax.tree.map(jnp.asarray, data)
+    losses = losses_of(form, fixed)
+    n = len(jax.tree.leaves(data)[0])
+    _, slope = gradient(form, fixed, vector, data)
+    signs = jax.random.rademacher(key, (n, NOISE_PROBES), vector.dtype)
+
+    def summed(batch_and_signs: Any) -> Array:
+        batch, mine = batch_and_signs
+        _, back = jax.vjp(lambda w: losses(w, batch), vector)
+        found: Array = jax.vmap(lambda column: back(column.astype(vector.dtype))[0])(mine.T) / len(mine)
+        return found
+
+    noisy = mean_over_chunks(summed, (data, signs), CHUNK) * n - jnp.sum(signs, axis=0)[:, None] * slope
+
+    def along(batch: Any) -> Array:
+        _, push = jax.linearize(lambda w: losses(w, batch), vector)
+        found: Array = jax.vmap(push)(basis).T
+        return found
+
+    variance = jnp.var(in_chunks(along, data, CHUNK), axis=0)
+    return moves * slope, moves * noisy / jnp.sqrt(n), variance
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _lanczos(
+    form: Form,
+    steps: int,
+    fixed: tuple[Any, ...],
+    vector: Array,
+    moves: Array,
+    data: Any,
+    apart: Array,
+    starts: Array,
+) -> tuple[Array, Array, Array]:
+    """Lanczos from each start [P, d], orthogonal to its own basis and to `apart` [R, d]: alpha, beta [P, k], basis.
+
+    Where a basis spans all that the matrix reaches, beta and what follows are 0.
+    """
+    data = jax.tree.map(jnp.asarray, data)
+    lengths = jnp.linalg.norm(starts, axis=1, keepdims=True)
+    tiny = jnp.asarray(np.finfo(starts.dtype).tiny, starts.dtype)
+    begin = starts / jnp.maximum(lengths, tiny)
+    bases = jnp.zeros((len(starts), steps, starts.shape[1]), starts.dtype)
+
+    def orthogonal(candidates: Array, bases: Array) -> Array:
+        for _ in range(2):
+            candidates = candidates - jnp.einsum("pkd,pk->pd", bases, jnp.einsum("pkd,pd->pk", bases, candidates))
+            candidates = candidates - (candidates @ apart.T) @ apart
+        return candidates
+
+    def step(state: tuple[Array, Array], number: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+        now, bases = state
+        bases = bases.at[:, number].set(now)
+        product = _times(form, fixed, vector, moves, data, now)
+        alpha = jnp.sum(now * product, axis=1)
+        left = orthogonal(product, bases)
+        beta = jnp.linalg.norm(left, axis=1)
+        size = jnp.linalg.norm(product, axis=1)
+        beta = jnp.where(beta > 1e-4 * size, beta, 0.0)
+        following = jnp.where(beta[:, None] > 0, left / jnp.maximum(beta, tiny)[:, None], 0.0)
+        return (following, bases), (alpha, beta)
+
+    (_, bases), (alpha, beta) = lax.scan(step, (begin, bases), jnp.arange(steps))
+    return alpha.T, beta.T, bases
+
+
+def _tridiagonal(alpha: np.ndarray, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues [P, k] and eigenvectors [P, k, k] of the tridiagonal matrices."""
+    k = alpha.shape[1]
+    matrices = np.zeros((len(alpha), k, k))
+    at = np.arange(k)
+    matrices[:, at, at] = alpha
+    matrices[:, at[1:], at[:-1]] = matrices[:, at[:-1], at[1:]] = beta[:, :-1]
+    values, vectors = np.linalg.eigh(matrices)
+    return values, vectors
+
+
+def _ritz(split: Split, data: Any, moves: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Ritz values [k], vectors [k, d] and their residuals [k] of one long run from a random start."""
+    steps = min(LONG, int(moves.sum()))
+    start = np.asarray(jax.random.normal(key_of(seed), (1, len(moves)), np.float32)) * moves
+    apart = np.zeros((1, len(moves)), np.float32)
+    found = _lanczos(split.form, steps, split.fixed, split.vector, moves, data, apart, start)
+    alpha, beta, bases = (np.asarray(part, np.float64) for part in found)
+    values, vectors = _tridiagonal(alpha, beta)
+    there = (np.abs(vectors[0][0]) ** 2) > 0  # what the start does not reach has no weight
+    ritz = vectors[0].T @ bases[0]
+    return values[0][there], ritz[there].astype(np.float32), (beta[0, -1] * np.abs(vectors[0][-1]))[there]
+
+
+def _quadratures(
+    split: Split, data: Any, moves: np.ndarray, apart: np.ndarray, starts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights [P, SHORT] of v.f(H) v for starts v [P, d]: weights sum to |v|^2."""
+    found = _lanczos(split.form, SHORT, split.fixed, split.vector, moves, data, apart, starts)
+    alpha, beta = (np.asarray(part, np.float64) for part in found[:2])
+    values, vectors = _tridiagonal(alpha, beta)
+    lengths = np.sum(np.asarray(starts, np.float64) ** 2, axis=1, keepdims=True)
+    return values, vectors[:, 0, :] ** 2 * lengths
