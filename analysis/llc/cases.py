@@ -8,7 +8,7 @@ are estimated as runs are: same chains, same diagnostics, same row.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -17,11 +17,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from icl_lab.analysis.llc import estimator, sgld
+from icl_lab.analysis.llc import any_model, sgld
 from icl_lab.analysis.llc.hamiltonian import HmcDraws, hamiltonian
-from icl_lab.analysis.llc.health import diagnose
+from icl_lab.analysis.llc.loss import Losses, split
+from icl_lab.analysis.llc.sampling import Asked, SourceOf
 from icl_lab.analysis.llc.settings import Settings
-from icl_lab.analysis.llc.sgld import Losses
 from icl_lab.src.prng import key
 
 
@@ -139,9 +139,6 @@ def _well(w: Array, tasks: Array) -> Array:
 _ONE = np.ones((1, 1), np.float32)
 
 
-SourceOf = Callable[[sgld.Losses, Array, Any], sgld.Source]  # of losses, w* and tasks
-
-
 def estimate(
     case: Case, settings: Settings, source_of: SourceOf | None = None
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -149,15 +146,17 @@ def estimate(
 
     source_of makes the steps' tasks; None, as the settings say.
     """
-    sizes = map(np.float32, (settings.eps, settings.nbeta, settings.gamma))
-    keys = jax.random.split(key(settings.seed), settings.chains)
-    shape = sgld.Steps(settings.burn_in, settings.draws, settings.thin, settings.check_every)
-    source_of = source_of or (_minibatches(settings.batch_size) if settings.data == "fixed" else sgld.all_tasks)
-    drawn = _chains(case.losses, shape, source_of, keys, case.centre, case.tasks, *sizes)
-    traces = {name: np.asarray(values, np.float64) for name, values in drawn._asdict().items()}
-    loss = losses_at_centre(case).mean()
-    diagnostics = diagnose(traces, settings, loss, case.null_loss, float(hessian_eigenvalues(case)[-1]), case.centre)
-    return estimator.row(0, traces, settings, loss, case.null_loss, diagnostics), traces
+    found = any_model.estimate(problem(case, source_of), settings)
+    return {"step": 0} | found.row(), dict(found.traces)
+
+
+def problem(case: Case, source_of: SourceOf | None = None) -> any_model.Problem:
+    """A case as what an LLC is of."""
+    null_loss = case.null_loss if math.isfinite(case.null_loss) else None
+    taken = split(case.losses, np.asarray(case.centre))
+    return any_model.Problem(
+        taken, case.tasks, len(jax.tree.leaves(case.tasks)[0]), None, null_loss, asked=Asked(source_of=source_of)
+    )
 
 
 def losses_at_centre(case: Case) -> np.ndarray:
@@ -176,11 +175,6 @@ def _hessian(losses: sgld.Losses, centre: Array, tasks: Any) -> Array:
     return matrix
 
 
-@lru_cache
-def _minibatches(size: int) -> SourceOf:
-    return partial(sgld.minibatches, size=size)
-
-
 def reference(case: Case, nbeta: float, gamma: float, chains: int, burn_in: int, draws: int) -> HmcDraws:
     """HMC on the same posterior, with trajectories as long as the localisation is wide."""
     numbers = map(np.float32, (nbeta, gamma, 1 / np.sqrt(gamma), 0.1 / np.sqrt(nbeta + gamma)))
@@ -191,23 +185,6 @@ def reference(case: Case, nbeta: float, gamma: float, chains: int, burn_in: int,
 def chain_means(traces: dict[str, np.ndarray], settings: Settings) -> np.ndarray:
     """The estimate of each chain [C]."""
     return np.asarray(settings.nbeta * traces["excess"][:, settings.burn_in :].mean(axis=1))
-
-
-@partial(jax.jit, static_argnames=("losses", "steps", "source_of"))
-def _chains(
-    losses: sgld.Losses,
-    steps: sgld.Steps,
-    source_of: SourceOf,
-    keys: Array,
-    centre: Array,
-    tasks: Any,
-    eps: Array,
-    nbeta: Array,
-    gamma: Array,
-) -> sgld.Draws:
-    target = sgld.Target(losses, centre, nbeta, gamma)
-    source = source_of(losses, centre, tasks)
-    return jax.vmap(lambda chain_key: sgld.chain(chain_key, target, source, tasks, eps, steps))(keys)
 
 
 @partial(jax.jit, static_argnames=("losses", "chains", "burn_in", "draws"))

@@ -72,9 +72,7 @@ def is_moving(leaf: Leaf) -> bool:
 
 
 def _leaf(value: Any) -> Leaf:
-    if not isinstance(value, (jax.Array, np.ndarray, np.generic)) or jax.dtypes.issubdtype(
-        value.dtype, jax.dtypes.prng_key
-    ):
+    if not isinstance(value, (jax.Array, np.ndarray, np.generic)):
         return Leaf("constant", constant=value)
     floats = jnp.issubdtype(value.dtype, jnp.floating)
     return Leaf("moving" if floats else "array", tuple(np.shape(value)), str(value.dtype))

@@ -24,15 +24,15 @@ from icl_lab.src.prng import key as key_of
 
 CHECK_SAMPLES = 256  # of the data, for the losses that R-hat and the share below L(w*) are taken from
 
-Fresh = Callable[[Array, Any], Any]  # of a key and arguments -> a batch that no step has seen
+SourceOf = Callable[[Losses, Array, Any, Any], sgld.Source]  # of losses, w*, data and arguments
 
 
 class Asked(NamedTuple):
-    """What is measured of draws besides: observed(params) -> an array, losses of every sample."""
+    """What is measured of draws besides, observe(params) -> an array and the losses of every sample; a source of steps."""
 
     observe: Callable[[Any], Any] | None = None
     losses: bool = False
-    fresh: Fresh | None = None  # where a step's samples come from, if not from the data
+    source_of: SourceOf | None = None  # where a step's samples come from, if not as the settings say
 
 
 class Target(NamedTuple):
@@ -42,7 +42,7 @@ class Target(NamedTuple):
     data: Any
     mask: np.ndarray | None = None
     measured_on: Any = None
-    fresh_arguments: Any = ()
+    arguments: Any = ()  # of the source of steps
 
 
 def sampler_of(settings: Settings) -> sgld.Sampler:
@@ -80,7 +80,7 @@ def draws(
         target.mask,
         target.data,
         target.measured_on,
-        target.fresh_arguments,
+        target.arguments,
     )
     program = _by_hmc if settings.sampler == "hmc" else _chains
     drawn: sgld.Draws = program(target.split.form, settings.program, asked or Asked(), keys, *given, *numbers)
@@ -99,7 +99,7 @@ def _chains(
     mask: Array | None,
     data: Any,
     measured_on: Any,
-    fresh_arguments: Any,
+    arguments: Any,
     eps: Array,
     nbeta: Array,
     gamma: Array,
@@ -107,7 +107,7 @@ def _chains(
     data = jax.tree.map(jnp.asarray, data)
     losses = losses_of(form, fixed)
     target = sgld.Target(losses, centre, nbeta, gamma, mask)
-    source = _source(losses, centre, data, settings, asked, fresh_arguments)
+    source = _source(losses, centre, data, settings, asked, arguments)
     steps = sgld.Steps(settings.burn_in, settings.draws, settings.thin, settings.check_every)
     extras = _extras(form, fixed, centre, data, measured_on, asked)
     sampler, some = sampler_of(settings), first(data, CHECK_SAMPLES)
@@ -119,12 +119,9 @@ def _chains(
     return drawn
 
 
-def _source(
-    losses: Losses, centre: Array, data: Any, settings: Settings, asked: Asked, fresh_arguments: Any
-) -> sgld.Source:
-    if asked.fresh is not None:
-        fresh = asked.fresh
-        return sgld.fresh_tasks(losses, centre, lambda key: fresh(key, fresh_arguments))
+def _source(losses: Losses, centre: Array, data: Any, settings: Settings, asked: Asked, arguments: Any) -> sgld.Source:
+    if asked.source_of is not None:
+        return asked.source_of(losses, centre, data, arguments)
     baseline = in_chunks(lambda batch: losses(centre, batch), data)
     if settings.data == "full":
         return sgld.Source(lambda key: (data, baseline), True)
@@ -167,7 +164,7 @@ def _by_hmc(
     mask: Array | None,
     data: Any,
     measured_on: Any,
-    fresh_arguments: Any,
+    arguments: Any,
     eps: Array,
     nbeta: Array,
     gamma: Array,

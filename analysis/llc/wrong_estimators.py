@@ -19,8 +19,9 @@ from jax import Array
 
 from icl_lab.analysis.llc import cases as cases
 from icl_lab.analysis.llc import known, sgld
-from icl_lab.analysis.llc.cases import Case, SourceOf, chain_means, estimate, hessian_eigenvalues, losses_at_centre
+from icl_lab.analysis.llc.cases import Case, chain_means, estimate, hessian_eigenvalues, losses_at_centre
 from icl_lab.analysis.llc.estimator import LEVEL
+from icl_lab.analysis.llc.sampling import SourceOf
 from icl_lab.analysis.llc.settings import Settings
 from icl_lab.src import intervals
 from icl_lab.src.prng import Purpose, key, purpose_key
@@ -148,7 +149,7 @@ def _perturbed_losses(case: Case, seed: int) -> np.ndarray:
     return np.asarray(jax.jit(mean)(case.centre + np.float32(RADIUS) * noise), np.float64)
 
 
-def _new_baselines(losses: sgld.Losses, centre: Array, tasks: Any) -> sgld.Source:
+def _new_baselines(losses: sgld.Losses, centre: Array, tasks: Any, _: Any) -> sgld.Source:
     """Minibatches whose baseline is the loss at w* of other tasks."""
     minibatches, baseline = sgld.minibatches(losses, centre, tasks, BATCH), losses(centre, tasks)
     return sgld.Source(
@@ -156,7 +157,7 @@ def _new_baselines(losses: sgld.Losses, centre: Array, tasks: Any) -> sgld.Sourc
     )
 
 
-def _one_baseline(losses: sgld.Losses, centre: Array, tasks: Any) -> sgld.Source:
+def _one_baseline(losses: sgld.Losses, centre: Array, tasks: Any, _: Any) -> sgld.Source:
     """Minibatches whose baseline is the loss at w* of the same few tasks each time."""
     minibatches, baseline = sgld.minibatches(losses, centre, tasks, BATCH), losses(centre, tasks)
     same = baseline[_chosen(key(FIRST_BATCH), TASKS)]
