@@ -224,7 +224,8 @@ def _change(run: Path, recipe: Recipe, name: str, rows: Sequence[Row], first: in
 
 def rescaled_settings(settings: Settings, growth: float) -> Settings:
     """The settings of the same radius relative to weights `growth` times as large; eps gamma is kept."""
-    return replace(settings, gamma=settings.gamma * growth**2, eps=settings.eps / growth**2)
+    eps = None if settings.eps is None else settings.eps / growth**2
+    return replace(settings, gamma=settings.gamma * growth**2, eps=eps)
 
 
 def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:

@@ -3,8 +3,10 @@
 python -m analysis.llc_calibrate --run DIR --steps early,middle,last
 
 Writes analysis/llc_calibration.csv and .json, and figs/llc_calibration.png: heat maps of the LLC, saturation, trend and
-acceptance. The cell to use is printed with its reason, or why no cell is usable, and whether the order of the
-checkpoints depends on the setting.
+acceptance. The cell to use is printed with its reason and what its estimates measure, or why no cell is usable, and
+whether the order of the checkpoints depends on the setting. What is known before any chain is drawn is said first:
+cells whose chains would be too short go to SGHMC, or are left out with the steps that they need; checkpoints that do no
+better than the null predictor are left out.
 """
 
 from __future__ import annotations
@@ -22,10 +24,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from icl_lab.analysis.command import Command
-from icl_lab.analysis.hessian import largest_eigenvalue
 from icl_lab.analysis.llc.checkpoints import checkpoints
-from icl_lab.analysis.llc.estimator import CURVATURE_TASKS, Estimator, first, mask_of
+from icl_lab.analysis.llc.estimate import how_of
+from icl_lab.analysis.llc.estimator import Estimator
+from icl_lab.analysis.llc.loss import measured_losses
 from icl_lab.analysis.llc.settings import FLAGS, STEP, Settings, add_flag, help_of
+from icl_lab.analysis.llc.spectrum import Spectrum, relaxed
+from icl_lab.analysis.llc.verdict import RELAXED
 from icl_lab.families.shared_arrays import shared_with
 from icl_lab.lab import cli
 from icl_lab.lab.flag_types import POSITIVE, shown
@@ -39,26 +44,41 @@ from icl_lab.store.llc_rows import BETWEEN, is_usable
 from icl_lab.store.metrics import last_step
 
 WORDS = {"early": 0.1, "middle": 0.5, "last": 1.0}  # of the training's steps: the nearest checkpoint
-FRACTIONS = (0.05, 0.2, 0.5)  # of 1 / (nbeta h_max + gamma): step sizes where none are given
-NBETAS, PULLS = (10.0, 133.3, 1000.0), (1.0, 10.0, 100.0)  # gamma / nbeta where no gamma is given
+FRACTIONS = (0.05, 0.2)  # of 1 / (nbeta h_max + gamma): step sizes where none are given
+NBETAS, PULLS = (10.0, 133.3, 1000.0), (0.01, 0.1, 1.0, 10.0, 100.0)  # gamma / nbeta where no gamma is given
 GRID = ("eps", "nbeta", "gamma")  # settings that the grid is of
 SHORT = {"chains": 4, "burn_in": 150, "draws": 300}  # of a cell, where no other number is given
+MOMENTUM = "sghmc"  # where chains of SGLD are too short
 
 
 class Cell(NamedTuple):
-    """A point of the grid."""
+    """A point of the grid, and the sampler of its chains."""
 
     eps: float
     nbeta: float
     gamma: float
+    sampler: str = "sgld"
 
 
 class Advice(NamedTuple):
-    """The cell to use, or None, with the reason; and whether the order of the checkpoints depends on the setting."""
+    """The cell to use, or None, with the reason; whether the order of the checkpoints depends on the setting.
+
+    left_out: a sentence for each checkpoint and each pull that was left out.
+    """
 
     cell: Cell | None
     reason: str
     order: str
+    left_out: tuple[str, ...] = ()
+
+
+class Point(NamedTuple):
+    """A checkpoint: its parameters, its spectrum, and its loss."""
+
+    step: int
+    params: Params
+    spectrum: Spectrum
+    loss: float
 
 
 def calibrate(
@@ -73,25 +93,38 @@ def calibrate(
     """Estimates every cell at every chosen checkpoint; writes llc_calibration.csv and .json."""
     use_highest_precision()
     config = rundir.read_config(run)
-    points = dict(chosen_checkpoints(run, last_step(run, config), words))
     estimator = Estimator(config, settings, shared_with(config, run))
-    tasks = first(estimator.tasks, CURVATURE_TASKS)
-    tops = [
-        largest_eigenvalue(estimator.model, params, tasks, mask_of(params, settings.mask)) for params in points.values()
+    chosen = chosen_checkpoints(run, last_step(run, config), words)
+    every = [point_of(estimator, step, params) for step, params in chosen]
+    points = [point for point in every if point.loss < estimator.null_loss]
+    told = [
+        f"step {point.step} is left out: its loss {point.loss:.4g} is not below the null predictor's "
+        f"{estimator.null_loss:.4g}, so that there is nothing to be degenerate"
+        for point in every
+        if not point.loss < estimator.null_loss
     ]
-    cells = grid(eps, nbetas, gammas, max(tops))
+    require(bool(points), "; ".join(told) or "no checkpoint is chosen")
+    cells, short = feasible(grid(eps, nbetas, gammas, max(point.spectrum.h_max for point in points)), settings, points)
     rows: list[dict[str, Any]] = []
-    for done, (cell, (step, params)) in enumerate(product(cells, points.items())):
+    for done, (cell, point) in enumerate(product(cells, points)):
         note(done, len(cells) * len(points))
-        rows.append(estimator.with_settings(replace(settings, **cell._asdict()))(step, params)[0])
-    advice = advise(rows)
+        own = estimator.with_settings(replace(settings, **cell._asdict()))
+        rows.append(own(point.step, point.params, point.spectrum)[0])
+    advice = (advise(rows) if rows else NOTHING)._replace(left_out=(*told, *short))
     write_csv(run / layout.LLC_CALIBRATION, rows)
     facts = advice._asdict() | {
         "cell": advice.cell and advice.cell._asdict(),
-        "top_eigenvalues": dict(zip(points, tops, strict=True)),
+        "top_eigenvalues": {point.step: point.spectrum.h_max for point in points},
     }
     write_json(run / layout.LLC_ADVICE, facts)
     return advice
+
+
+def point_of(estimator: Estimator, step: int, params: Params) -> Point:
+    """A checkpoint with what is known of it before any chain."""
+    taken = estimator.problem(params).split
+    losses = measured_losses(taken.form, taken.fixed, taken.vector, estimator.tasks)
+    return Point(step, params, estimator.spectrum(params), float(np.mean(np.asarray(losses, np.float64))))
 
 
 def grid(eps: Sequence[float], nbetas: Sequence[float], gammas: Sequence[float], top: float) -> list[Cell]:
@@ -102,6 +135,39 @@ def grid(eps: Sequence[float], nbetas: Sequence[float], gammas: Sequence[float],
             sizes = eps or [fraction / (nbeta * max(top, 0.0) + gamma) for fraction in FRACTIONS]
             cells += [Cell(size, nbeta, gamma) for size in sizes]
     return cells
+
+
+def feasible(cells: Sequence[Cell], settings: Settings, points: Sequence[Point]) -> tuple[list[Cell], list[str]]:
+    """The cells whose chains are long enough by a quadratic loss, with the sampler for it; a sentence for each other.
+
+    A setting of another sampler than SGLD is taken as it is.
+    """
+    kept, told = [], []
+    for cell in cells:
+        samplers = [settings.sampler] if settings.sampler != "sgld" else ["sgld", MOMENTUM]
+        fitting = [cell._replace(sampler=name) for name in samplers if _is_long_enough(cell, name, settings, points)]
+        if fitting:
+            kept.append(fitting[0])
+        else:
+            steps = 2 * settings.friction / (cell.eps * cell.gamma)
+            told.append(
+                f"eps {cell.eps:.3g}, nbeta {cell.nbeta:.4g}, gamma {cell.gamma:.4g} is left out: a flat direction "
+                f"forgets w* in {math.ceil(steps)} steps of SGHMC, and chains have {settings.burn_in * settings.thin} "
+                "before their draws"
+            )
+    return kept, told
+
+
+def _is_long_enough(cell: Cell, sampler: str, settings: Settings, points: Sequence[Point]) -> bool:
+    own = replace(settings, **cell._replace(sampler=sampler)._asdict())
+    how = how_of(own)
+    if how is None or sampler == "hmc":
+        return True
+    numbers = own.nbeta, own.gamma, how, own.burn_in * own.thin, own.draws * own.thin
+    return all(
+        own.nbeta * point.spectrum.h_min + own.gamma <= 0 or relaxed(point.spectrum, *numbers) >= RELAXED
+        for point in points
+    )
 
 
 def chosen_checkpoints(run: Path, last: int, words: Sequence[str]) -> Iterable[tuple[int, Params]]:
@@ -121,9 +187,14 @@ def nearest(steps: Sequence[int], to: float) -> int:
 # --- what the grid says ---
 
 
+NOTHING = Advice(
+    None, "the chains of every cell are too short: raise burn_in and draws, or thin", "no cell has an estimate"
+)
+
+
 def advise(rows: Sequence[Mapping[str, Any]]) -> Advice:
-    """Of the usable cells that forget w* within their burn-in the one of the weakest pull gamma / nbeta, and of these
-    the one of the narrowest intervals.
+    """Of the usable cells the one of the weakest pull gamma / nbeta, and of these the one of the narrowest
+    intervals.
     """
     require(bool(rows), "a grid has a cell or more")
     cells = by_cell(rows)
@@ -136,36 +207,24 @@ def advise(rows: Sequence[Mapping[str, Any]]) -> Advice:
     order = order_of_checkpoints(cells, usable)
     if not usable:
         return Advice(None, why_none(cells), order)
-    known = {cell for cell, cell_rows in usable.items() if forgets(cell_rows[0])}
-    if not known:
-        least = min(cell_rows[0]["relaxation"] / cell_rows[0]["thin"] for cell_rows in usable.values())
-        return Advice(
-            None,
-            f"{len(usable)} of {len(cells)} cells are usable at every checkpoint, but none forgets w* within its "
-            f"burn-in, 2 / (eps gamma) steps: raise burn_in to {math.ceil(least)} or more",
-            order,
-        )
-    weakest = min(cell.gamma / cell.nbeta for cell in known)
-    best = min((cell for cell in known if cell.gamma / cell.nbeta == weakest), key=lambda cell: width(usable[cell]))
+    weakest = min(cell.gamma / cell.nbeta for cell in usable)
+    best = min((cell for cell in usable if cell.gamma / cell.nbeta == weakest), key=lambda cell: width(usable[cell]))
+    measured = ", ".join(f"{row['verdict']} at step {row['step']}" for row in usable[best])
     return Advice(
         best,
-        f"eps {best.eps:.3g}, nbeta {best.nbeta:.4g}, gamma {best.gamma:.4g}: of {len(known)} cells in {len(cells)} "
-        "that are usable at every checkpoint and forget w* within their burn-in the one with the weakest pull "
-        f"(gamma / nbeta {weakest:.3g}) and the narrowest intervals (±{100 * width(usable[best]):.0f} % of the LLC)",
+        f"eps {best.eps:.3g}, nbeta {best.nbeta:.4g}, gamma {best.gamma:.4g}, sampler {best.sampler}: of {len(usable)} "
+        f"cells in {len(cells)} that are usable at every checkpoint the one with the weakest pull (gamma / nbeta "
+        f"{weakest:.3g}) and the narrowest intervals (±{100 * width(usable[best]):.0f} % of the LLC); it measures: "
+        f"{measured}",
         order,
     )
-
-
-def forgets(row: Mapping[str, Any]) -> bool:
-    """Whether a flat direction relaxes within the burn-in: 2 / (eps gamma) steps at most."""
-    return bool(row["relaxation"] <= row["burn_in"] * row["thin"])
 
 
 def by_cell(rows: Sequence[Mapping[str, Any]]) -> dict[Cell, list[Mapping[str, Any]]]:
     """The rows of each cell, by step."""
     cells: dict[Cell, list[Mapping[str, Any]]] = {}
     for row in sorted(rows, key=lambda row: row["step"]):
-        cells.setdefault(Cell(row["eps"], row["nbeta"], row["gamma"]), []).append(row)
+        cells.setdefault(Cell(row["eps"], row["nbeta"], row["gamma"], row["sampler"]), []).append(row)
     return cells
 
 
@@ -224,8 +283,10 @@ def _order(rows: Sequence[Mapping[str, Any]]) -> str:
 def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     """Estimates the grid, and draws it."""
     advice = calibrate(run, flags.steps, _settings(flags), *(getattr(flags, name) for name in GRID))
-    draw_calibration(run)
-    return {"recommended": advice.reason if advice.cell else "none: " + advice.reason, "order": advice.order}
+    if advice.order != NOTHING.order:
+        draw_calibration(run)
+    told = {"left_out": BETWEEN.join(advice.left_out)} if advice.left_out else {}
+    return told | {"recommended": advice.reason if advice.cell else "none: " + advice.reason, "order": advice.order}
 
 
 def _settings(flags: argparse.Namespace) -> Settings:

@@ -14,7 +14,9 @@ import jax
 import numpy as np
 
 from icl_lab.analysis.llc import sgld
-from icl_lab.analysis.llc.estimator import CHECK_TASKS, Estimator, first, fixed_tasks
+from icl_lab.analysis.llc.estimator import Estimator, fixed_tasks
+from icl_lab.analysis.llc.loss import first
+from icl_lab.analysis.llc.sampling import CHECK_SAMPLES
 from icl_lab.analysis.llc.settings import Settings as Setting
 from icl_lab.analysis.llc_saturation import settings_of
 from icl_lab.benchmarks import torch_sgld
@@ -70,7 +72,7 @@ def chains(
         source = sgld.drawn_from(tasks, baseline, batch)
         target = sgld.Target(losses, centre, setting.nbeta, setting.gamma)
         steps = sgld.Steps(0, draws, 1, check_every)
-        alone = partial(sgld.chain, fixed=first(tasks, CHECK_TASKS), eps=setting.eps, steps=steps)
+        alone = partial(sgld.chain, fixed=first(tasks, CHECK_SAMPLES), eps=setting.step_size, steps=steps)
         if number == 1:  # products of a batch of one are slower than without a batch
             one: sgld.Draws = jax.tree.map(lambda values: values[None], alone(keys[0], target, source))
             return one
@@ -141,7 +143,7 @@ def torch_chains(point: Point, setting: Setting) -> dict[str, list[torch_sgld.Ch
         return {}
     tasks = torch_sgld.Tasks(np.asarray(tokenise(point.tasks)), np.asarray(point.tasks.y_query))
     params = {name: np.asarray(value) for name, value in flattened(point.params).items()}
-    sizes = setting.eps, setting.nbeta, setting.gamma
+    sizes = setting.step_size, setting.nbeta, setting.gamma
     make = partial(torch_sgld.Chain, params, tasks, point.config.model, sizes=sizes)
     loops = {"unpaired": (PLAIN_BATCH, False), "paired": (OUR_BATCH, True)}
     return {

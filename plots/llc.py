@@ -21,6 +21,9 @@ from icl_lab.store.readers import StoreError, expecting, read_npz
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from icl_lab.analysis.llc.estimate import Estimate
 
 TEXT = ("settings", "data")
 NUMBERS = (
@@ -63,6 +66,39 @@ def _dashboard(run: Path, settings: str, table: pd.DataFrame) -> Path:
     _traces(axes[2], run, settings, table)
     style.caption(figure, _caption(run, table))
     return style.save(figure, run / layout.LLC_FIGURE, run)
+
+
+@style.styled
+def estimate_figure(estimate: Estimate) -> Figure:
+    """The chains of one estimate, its interval beside the quadratic prediction, and the distance from w*."""
+    figure, axes = style.new_figure(1, 3, width=3.4, height=2.4)
+    chains, value, distance = axes[0]
+    settings, excess = estimate.settings, estimate.traces["excess"]
+    kernel = np.ones(RUNNING) / RUNNING
+    for one in settings.nbeta * excess:
+        chains.plot(np.convolve(one, kernel, "valid"), **CHAIN)
+    chains.axvspan(0, settings.burn_in, color=style.PALE, zorder=0)
+    chains.axhline(estimate.value, color=style.GREY, linewidth=0.8)
+    chains.set_title(f"chains, running means of {RUNNING} draws", fontsize=8)
+    chains.set_xlabel("draw")
+    chains.set_ylabel("nbeta x excess loss")
+    half = [[estimate.value - estimate.low], [estimate.high - estimate.value]]
+    value.errorbar([0], [estimate.value], half, fmt="o", capsize=4)
+    names = ["estimate"]
+    if estimate.prediction is not None and np.isfinite(estimate.prediction.total):
+        value.errorbar([1], [estimate.prediction.total], [estimate.prediction.error], fmt="s", color=style.GREY)
+        names.append("quadratic\nprediction")
+    value.set_xticks(range(len(names)), names)
+    value.set_xlim(-0.6, len(names) - 0.4)
+    value.set_title(f"LLC: {estimate.verdict}", fontsize=8)
+    for one in estimate.traces.get("distance", ()):
+        distance.plot(one, **CHAIN)
+    if np.isfinite(estimate.norm):
+        distance.axhline(estimate.norm, color=style.GREY, linestyle="--", linewidth=0.8)
+    distance.set_title("|w - w*|; dashed |w*|", fontsize=8)
+    distance.set_xlabel("draw")
+    style.caption(figure, str(estimate).replace("\n  ", "; "))
+    return figure
 
 
 def steps_from_1(table: pd.DataFrame) -> np.ndarray:

@@ -61,15 +61,13 @@ def check(asked: Llc | None, run: Path, config: RunConfig) -> None:
     """`ConfigError` if the model of a config has no estimates, or no parameter that the mask is found in."""
     if asked is None:
         return
-    import jax
-
-    from icl_lab.analysis.llc.estimator import mask_of, require_null_predictor
+    from icl_lab.analysis.llc.estimator import check_mask, require_null_predictor
     from icl_lab.families.shared_arrays import arrays_of_model
     from icl_lab.families.task import model_of
 
     model = model_of(config, arrays_of_model(config, run))
     require_null_predictor(config, model)
-    mask_of(jax.eval_shape(model.init, jax.random.key(0)), asked.settings.mask)
+    check_mask(model, asked.settings.mask)
 
 
 # --- settings of a run that goes on ---

@@ -91,18 +91,20 @@ def traces(picture: Picture) -> dict[str, np.ndarray]:
         return jax.vmap(lambda chain_key: sgld.chain(chain_key, target, source, tasks, picture.eps, steps))(keys)
 
     drawn = run(jax.random.split(key(0), CHAINS))
-    return {name: np.asarray(values, float) for name, values in drawn._asdict().items()}
+    kept = {name: values for name, values in drawn._asdict().items() if not isinstance(values, tuple)}
+    return {name: np.asarray(values, float) for name, values in kept.items()}
 
 
 def reported(picture: Picture, drawn: dict[str, np.ndarray]) -> str:
     """The LLC, the diagnostic to look at, and whether a picture's chains may be used."""
-    from icl_lab.analysis.llc.health import diagnose
+    from icl_lab.analysis.llc.estimate import of_traces
     from icl_lab.analysis.llc.settings import Settings
     from icl_lab.store.llc_rows import NONE
 
     lengths = Settings(chains=CHAINS, burn_in=BURN_IN, draws=DRAWS)
     settings = replace(lengths, eps=picture.eps, nbeta=picture.nbeta, gamma=picture.gamma)
-    diagnosis = diagnose(drawn, settings, 0.0, picture.null, max(CURVATURES), np.ones(len(CURVATURES)))
+    size = len(CURVATURES)
+    diagnosis = of_traces(drawn, settings, 0.0, picture.null, 0.0, size, top_eigenvalue=max(CURVATURES))
     llc = picture.nbeta * drawn["excess"][:, BURN_IN:].mean()
     told = "not usable" if diagnosis.verdict == NONE else "usable"
     return f"LLC {llc:.2g}, {picture.sign} {getattr(diagnosis, picture.sign):.3g}\n{told}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -55,6 +55,8 @@ EARLIER_WORDS = {
 }
 ABOVE_NULL = "saturation, for L(w*) is above the null predictor's loss"
 EARLIER_NAMES = {"healthy": "usable", "healthy_at_all": "usable_at_all", "healthy_only": "usable_only"}  # elsewhere
+SAMPLER, EARLIER_SETTING = "sampler", "preconditioner"  # "" was SGLD
+LATER_SETTINGS: Mapping[str, Any] = {SAMPLER: "sgld", "friction": 0.1, "descend": 0}  # which earlier tables do not have
 IN_RECORDS = "llc_"  # what names in metrics begin with
 RECORDED = ("saturation", *SAID)  # of a row in metrics, beside the estimate
 
@@ -155,6 +157,7 @@ def read_table(
 ) -> pd.DataFrame:
     """`read_csv` of a table of LLCs: with verdict and reasons, each with these suffixes, whatever version wrote it."""
     header = {*csv_rows(path)[0]}
+    columns, text, filled = _written(header, columns, text)
     earlier = [each for each in suffixes if f"{HEALTH}{each}" in header and f"verdict{each}" not in header]
     words = [f"{HEALTH}{each}" for each in earlier]
     words += [f"{name}{each}" for each in suffixes if each not in earlier for name in SAID]
@@ -164,6 +167,25 @@ def read_table(
             rows = [current(row, suffix) for row in table.to_dict("records")]
             table = table.drop(columns=f"{HEALTH}{suffix}")
             table = table.assign(**{f"{name}{suffix}": [row[f"{name}{suffix}"] for row in rows] for name in SAID})
+    return _with_settings(table, filled)
+
+
+def _written(
+    header: Collection[str], columns: Sequence[str], text: Sequence[str]
+) -> tuple[list[str], list[str], dict[str, Any]]:
+    """The columns and texts that a table has, and the settings that an earlier version did not write, with defaults."""
+    filled = {name: value for name, value in LATER_SETTINGS.items() if name in {*columns, *text} - {*header}}
+    there = [EARLIER_SETTING if name == SAMPLER and name in filled else name for name in text]
+    numbers = [name for name in columns if name not in filled]
+    return numbers, [name for name in there if name in header or name not in filled], filled
+
+
+def _with_settings(table: pd.DataFrame, filled: Mapping[str, Any]) -> pd.DataFrame:
+    """A table with the settings that it does not have; a preconditioner of an earlier version is a sampler."""
+    table = table.assign(**filled)
+    if SAMPLER in filled and EARLIER_SETTING in table:
+        known = table[EARLIER_SETTING].fillna("").astype(str)
+        table = table.assign(sampler=known.where(known != "", LATER_SETTINGS[SAMPLER])).drop(columns=EARLIER_SETTING)
     return table
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ESTIMATE = "analysis.llc"  # the command
-TEXT = ("settings", "data", "mask", "preconditioner")
+TEXT = ("settings", "data", "mask", "sampler")
 ERROR = "llc_se"  # a column that a table may have; else the interval says it
 SETTINGS = tuple(field.name for field in fields(Settings))
 NUMBERS = ("step", "llc", "llc_low", "llc_high", "loss", "null_loss", *(name for name in SETTINGS if name not in TEXT))

@@ -16,19 +16,17 @@ import numpy as np
 from icl_lab.analysis.llc import cases as cases
 from icl_lab.analysis.llc import known
 from icl_lab.analysis.llc.cases import Case, chain_means, estimate, reference
-from icl_lab.analysis.llc.estimator import LEVEL, NO_ESTIMATE
-from icl_lab.analysis.llc.health import LIMITS, TRENDING, Limit, fault, trend
+from icl_lab.analysis.llc.estimate import LEVEL, NO_INTERVAL, t_quantile
+from icl_lab.analysis.llc.mixing import trend
 from icl_lab.analysis.llc.settings import Settings
 from icl_lab.src import intervals
+from icl_lab.store.llc_rows import NOT_MIXED
 
 ERRORS = 3.0  # standard errors within which an exact value has to be
 RELAXATIONS = 2.0  # of a flat direction, in a burn-in
 REPETITIONS = 200  # of an estimate, for the coverage of its intervals
 HMC = (80, 160)  # burn-in and draws
-HMC_TREND = Limit(lambda trend: abs(trend) <= ERRORS, LIMITS["trend"].otherwise)
-EXTRAPOLATED = Limit(
-    lambda trend: abs(trend) <= TRENDING, "not extrapolated: {:+.1f} standard errors between the last two quarters"
-)
+TRENDING = 2.0  # standard errors between the last two quarters, beyond which nothing is extrapolated
 
 
 class Known(NamedTuple):
@@ -106,9 +104,14 @@ def extrapolated(section: str, case: Case, pair: tuple[Settings, Settings], exac
 def by_hmc(section: str, case: Case, nbeta: float, gamma: float, exact: Known) -> Check:
     """HMC, with a reason against it where the first and the last quarter of the draws differ."""
     excess = hmc_excess(case, nbeta, gamma, chains := 2 * chains_for(case))
-    reasons = fault("trend", trend(excess), HMC_TREND)
+    reasons = moving(trend(excess), ERRORS)
     check = judged(section, case.name, nbeta * excess.mean(axis=1), exact, reasons, exact.value)
     return check._replace(nbeta=nbeta, gamma=gamma, chains=chains, steps=sum(HMC))
+
+
+def moving(trend: float, limit: float = TRENDING) -> str:
+    """The reason of a trend beyond its limit, in standard errors; "" within it."""
+    return "" if abs(trend) <= limit else f"{NOT_MIXED}: {trend:+.1f} standard errors between quarters of the draws"
 
 
 def chains_for(case: Case) -> int:
@@ -134,12 +137,12 @@ def halved(eps: float, nbeta: float, gamma: float, chains: int) -> tuple[Setting
 
 def covered(h: np.ndarray, settings: Settings) -> tuple[intervals.Interval, float]:
     """The share of repetitions whose interval covers the exact value, and of those that the trend flags."""
-    exact = known.quadratic(h, settings.nbeta, settings.gamma, settings.eps)
+    exact = known.quadratic(h, settings.nbeta, settings.gamma, settings.step_size)
     _, traces = estimate(cases.quadratic(h), replace(settings, chains=REPETITIONS * settings.chains))
     kept = traces["excess"][:, settings.burn_in :].reshape(REPETITIONS, settings.chains, -1)
     confidence_intervals = [intervals.of(settings.nbeta * excess.mean(axis=1), "linear", LEVEL) for excess in kept]
     covered = sum(interval.low <= exact <= interval.high for interval in confidence_intervals)
-    flagged = sum(abs(trend(excess)) > TRENDING for excess in kept)
+    flagged = sum(abs(trend(excess)) > t_quantile(settings.chains) for excess in kept)
     return intervals.clopper_pearson(covered, REPETITIONS, LEVEL), flagged / REPETITIONS
 
 
@@ -152,7 +155,7 @@ def coverage(name: str, share: intervals.Interval, met: bool, flagged: float) ->
 def judged(section: str, name: str, means: np.ndarray, exact: Known, reasons: str, coefficient: float) -> Check:
     """The check of chain means [C]; chains that diverged have no estimate, which meets nothing."""
     if not np.isfinite(means).all():
-        return compared(section, name, exact, NO_ESTIMATE, False, reasons, coefficient)
+        return compared(section, name, exact, NO_INTERVAL, False, reasons, coefficient)
     interval, error = intervals.of(means, "linear", LEVEL), float(means.std(ddof=1)) / math.sqrt(len(means))
     return compared(section, name, exact, interval, exact.meets(interval.estimate, error), reasons, coefficient)
 
@@ -175,5 +178,5 @@ def at_settings(check: Check, settings: Settings) -> Check:
     """The same with the settings of its chains."""
     steps = (settings.burn_in + settings.draws) * settings.thin
     return check._replace(
-        eps=settings.eps, nbeta=settings.nbeta, gamma=settings.gamma, chains=settings.chains, steps=steps
+        eps=settings.step_size, nbeta=settings.nbeta, gamma=settings.gamma, chains=settings.chains, steps=steps
     )

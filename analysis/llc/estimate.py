@@ -185,7 +185,7 @@ def of_traces(
         rise = float(excess.mean())
         numbers = _numbers(kept, traces, excess)
     eps, known_null = settings.eps, is_known(null_loss) and is_known(loss)
-    how = _how(settings) if eps is not None else None
+    how = how_of(settings) if eps is not None else None
     relaxation = (
         2 / (eps * gamma) * (settings.friction if settings.sampler == "sghmc" else 1) if eps and gamma else math.inf
     )
@@ -317,7 +317,7 @@ def t_quantile(chains: int) -> float:
     return float(special.stdtrit(chains - 1, 1 - CHANCE / 2))
 
 
-def _how(settings: Settings) -> How | None:
+def how_of(settings: Settings) -> How | None:
     """How a chain's steps are made; None without a closed form."""
     if settings.sampler == "rmsprop":
         return None

@@ -28,7 +28,9 @@ SourceOf = Callable[[Losses, Array, Any, Any], sgld.Source]  # of losses, w*, da
 
 
 class Asked(NamedTuple):
-    """What is measured of draws besides, observe(params) -> an array and the losses of every sample; a source of steps."""
+    """What is measured of draws besides, observe(params) -> an array and the losses of every sample; a source of
+    steps.
+    """
 
     observe: Callable[[Any], Any] | None = None
     losses: bool = False

@@ -96,6 +96,13 @@ class Settings:
         check_pattern(self.mask)
 
     @property
+    def step_size(self) -> float:
+        """eps, where it is a number."""
+        require(self.eps is not None, "eps is chosen at each checkpoint; give a number")
+        assert self.eps is not None
+        return self.eps
+
+    @property
     def program(self) -> Settings:
         """The settings that are compile-time constants; estimates that differ only in the others share a program."""
         friction = self.friction if self.sampler == "sghmc" else 1.0

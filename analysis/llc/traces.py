@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from icl_lab.analysis.llc.health import as_read
 from icl_lab.analysis.llc.settings import Settings
 from icl_lab.src.model import Params
 from icl_lab.store import aside, layout, manifest
 from icl_lab.store.atomic import write_bytes, write_csv
+from icl_lab.store.llc_rows import current
 from icl_lab.store.params import flattened
 from icl_lab.store.readers import StoreError, read_npz
 from icl_lab.store.rundir import stored_id
@@ -98,7 +98,7 @@ def _read_aside(run: Path, settings: Settings, step: int, digest: bytes) -> byte
 def _parts(written: bytes) -> tuple[dict[str, Any], bytes]:
     """The row, and the SHA-256 of the parameters, of traces as we have written them."""
     with np.load(io.BytesIO(written)) as arrays:
-        return as_read(json.loads(arrays[ROW].tobytes())), arrays[PARAMETERS].tobytes()
+        return current(json.loads(arrays[ROW].tobytes())), arrays[PARAMETERS].tobytes()
 
 
 def _is_of(path: Path, digest: bytes) -> bool:
@@ -109,7 +109,7 @@ def _is_of(path: Path, digest: bytes) -> bool:
 def read_row(path: Path) -> dict[str, Any]:
     """The row of a file of traces; `StoreError` if it is not one."""
     with _reading_traces(path):
-        row = as_read(json.loads(read_npz(path, (ROW,))[ROW].tobytes()))
+        row = current(json.loads(read_npz(path, (ROW,))[ROW].tobytes()))
         if missing := KEYS - {*row}:
             raise LookupError(missing)
         return row

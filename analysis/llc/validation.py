@@ -16,7 +16,6 @@ from icl_lab.analysis.llc import cases as cases
 from icl_lab.analysis.llc import known
 from icl_lab.analysis.llc.cases import estimate
 from icl_lab.analysis.llc.checks import (
-    EXTRAPOLATED,
     HMC,
     Check,
     Known,
@@ -32,9 +31,9 @@ from icl_lab.analysis.llc.checks import (
     hmc_excess,
     in_nbeta,
     judged,
+    moving,
 )
-from icl_lab.analysis.llc.estimator import NO_ESTIMATE
-from icl_lab.analysis.llc.health import fault
+from icl_lab.analysis.llc.estimate import NO_INTERVAL
 from icl_lab.analysis.llc.settings import Settings
 from icl_lab.src import intervals
 
@@ -104,7 +103,7 @@ def rescalings() -> Iterator[list[Check]]:
         case = cases.relu_unit(scale)
         settings = Settings(1e-6, COLD, 1.0, data="full", chains=128, burn_in=200, draws=600, thin=20)
         steepest = np.array([2 * case.null_loss * (scale**2 + scale**-2)])
-        exact = Known(known.quadratic(steepest, COLD, 0.0, settings.eps), "closed form", 0.03)
+        exact = Known(known.quadratic(steepest, COLD, 0.0, settings.step_size), "closed form", 0.03)
         yield [at_its_eps("rescaling", case, settings, exact, 0.5)]
 
 
@@ -169,17 +168,17 @@ def limits() -> Iterator[list[Check]]:
     limit = Known(coefficient, "normal crossing", 0.1, math.inf)
     drawn = [nbeta * hmc_excess(case, nbeta, 1.0, 1024) for nbeta in nbetas]
     means, moved = in_nbeta(nbetas, drawn)
-    reasons = fault("trend", moved, EXTRAPOLATED)
+    reasons = moving(moved)
     check = judged("to infinite nbeta", f"{case.name}, HMC", means, limit, reasons, coefficient)
     yield [check._replace(nbeta=COLD, gamma=1.0, chains=len(means), steps=sum(HMC))]
     case, coefficient = cases.deep_linear((8, 8, 8, 8), 0), known.deep_linear((8, 8, 8, 8), 0).value
     runs = [Settings(1e-6, nbeta, 1.0, data="full", chains=16, burn_in=50, draws=400, thin=20) for nbeta in nbetas]
     drawn = [settings.nbeta * estimate(case, settings)[1]["excess"][:, settings.burn_in :] for settings in runs]
     moved = in_nbeta(nbetas, drawn)[1]
-    limit, reasons = Known(coefficient, "Aoyagi", 0.1, math.inf), fault("trend", moved, EXTRAPOLATED)
+    limit, reasons = Known(coefficient, "Aoyagi", 0.1, math.inf), moving(moved)
     is_refused = math.isfinite(moved) and bool(reasons)
     check = compared(
-        "to infinite nbeta", f"{case.name}, short SGLD", limit, NO_ESTIMATE, is_refused, reasons, coefficient
+        "to infinite nbeta", f"{case.name}, short SGLD", limit, NO_INTERVAL, is_refused, reasons, coefficient
     )
     yield [at_settings(check, runs[-1])]
 

@@ -20,7 +20,7 @@ from jax import Array
 from icl_lab.analysis.llc import cases as cases
 from icl_lab.analysis.llc import known, sgld
 from icl_lab.analysis.llc.cases import Case, chain_means, estimate, hessian_eigenvalues, losses_at_centre
-from icl_lab.analysis.llc.estimator import LEVEL
+from icl_lab.analysis.llc.estimate import LEVEL
 from icl_lab.analysis.llc.sampling import SourceOf
 from icl_lab.analysis.llc.settings import Settings
 from icl_lab.src import intervals
@@ -87,7 +87,7 @@ def _no_nbeta(case: Case, h: np.ndarray) -> Given:
 def _inverse_square(case: Case, h: np.ndarray) -> Given:
     """1 / E[(L(w) - L(w*))^2] = 1 / ((sum h V / 2)^2 + sum (h V)^2 / 2), on all tasks."""
     pulls = NBETA * h + CHAIN.gamma
-    losses = h / (pulls * (1 - CHAIN.eps * pulls / 4))
+    losses = h / (pulls * (1 - CHAIN.step_size * pulls / 4))
     row, traces = estimate(case, replace(CHAIN, data="full"))
     means = 1 / (traces["excess"][:, CHAIN.burn_in :] ** 2).mean(axis=1)
     return Given(1 / ((losses.sum() / 2) ** 2 + (losses**2).sum() / 2), means, row["reasons"])
@@ -138,7 +138,7 @@ def _of_chains(case: Case, expected: float, factor: float, source_of: SourceOf |
 
 
 def _exact(h: np.ndarray) -> float:
-    return known.quadratic(h, CHAIN.nbeta, CHAIN.gamma, CHAIN.eps)
+    return known.quadratic(h, CHAIN.nbeta, CHAIN.gamma, CHAIN.step_size)
 
 
 def _perturbed_losses(case: Case, seed: int) -> np.ndarray:
