@@ -279,7 +279,6 @@ def _line(line: Mapping[str, Any] | None) -> str:
 
 
 def _add(parser: cli.Parser) -> None:
-    parser.needs("blackjax")
     parser.add_argument(
         "--checkpoints", type=selection, default="all", metavar="WHICH", help=f"which: {SELECTIONS} (default: all)"
     )

@@ -108,7 +108,6 @@ def _given(flags: argparse.Namespace) -> dict[str, Any]:
 
 
 def _add(parser: cli.Parser) -> None:
-    parser.needs("blackjax")
     parser.add_argument(
         "--checkpoints", type=selection, default="all", metavar="WHICH", help=f"which: {SELECTIONS} (default: all)"
     )

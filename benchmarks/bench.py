@@ -31,7 +31,6 @@ def parser() -> cli.Parser:
     """The flags."""
     built = cli.Parser("benchmarks.bench", "Times training, evaluation and commands against a plain training loop.")
     cli.add_list(built, "--only", str, [], f"measure only these and keep other results in the file: {', '.join(NAMES)}")
-    built.needs("blackjax", when=lambda flags: ESTIMATED in (flags.only or NAMES))
     built.add_argument(
         "--repeats",
         type=Whole(1, 1000, "more take days"),

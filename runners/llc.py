@@ -43,7 +43,7 @@ def add_flags(built: cli.Parser) -> None:
     group = built.add_argument_group("local learning coefficient, during the training (docs/llc.md)")
     group.add_argument(f"--{PREFIX}every", type=COUNT, metavar="K", help="estimate it at one in K records")
     add_settings(group, PREFIX)
-    built.needs("blackjax", when=lambda flags: getattr(flags, f"{PREFIX}every") is not None)
+    built.needs("blackjax", when=lambda flags: getattr(flags, f"{PREFIX}sampler") == "hmc")
 
 
 def from_flags(flags: argparse.Namespace) -> Llc | None:

@@ -137,7 +137,6 @@ def draw(folder: Path) -> Path:
 def parser() -> cli.Parser:
     """The flags."""
     built = cli.Parser("scripts.llc_pictures", "Draws traces of usable chains and of others for docs/llc.md.")
-    built.needs("blackjax")
     built.add_argument("--out", type=out_folder, default="docs/figures", help="folder of the figure")
     return built
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from icl_lab.lab import cli
-from icl_lab.lab.environment import check_devices, check_extra
+from icl_lab.lab.environment import check_devices
 from icl_lab.src.words import did_you_mean
 from icl_lab.store import rundir
 from icl_lab.store.outputs import out_folder
@@ -31,7 +31,6 @@ from icl_lab.sweeps.execution import Execution, add_execution_flags, execution
 from icl_lab.sweeps.plan import Point, runs_of
 from icl_lab.sweeps.status import statuses
 
-OF_LLC = ("stages",)  # studies whose claims are measured with blackjax
 REPORT, CONJECTURES = "report", "conjectures"  # where results go
 
 if TYPE_CHECKING:
@@ -52,7 +51,6 @@ def parser() -> cli.Parser:
     built.add_argument("--report", type=out_folder, help=text)
     add_execution_flags(built, None, None)
     built.needs("jinja2")
-    built.needs("blackjax", when=lambda flags: flags.study in OF_LLC)
     return built
 
 
@@ -73,8 +71,6 @@ def main(argv: list[str]) -> int:
         return _study(study, flags)
     known = {claim.name: (study, claim) for study in all_studies() for claim in study.claims}
     chosen = _named(flags.claims, known)
-    if any(study.name in OF_LLC for study, _ in chosen):
-        check_extra("blackjax")
     if flags.seeds:
         return replication.replicate(replication.asked(chosen, flags), flags, _execution)
     for study in dict.fromkeys(study for study, _ in chosen):

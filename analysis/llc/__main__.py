@@ -78,7 +78,7 @@ def _add(parser: cli.Parser) -> None:
     text = f"which: {SELECTIONS} (default: last; with --follow all)"
     parser.add_argument("--checkpoints", type=selection, metavar="WHICH", help=text)
     parser.add_argument("--follow", action="store_true", help="estimate beside the training, until that has ended")
-    parser.needs("blackjax")
+    parser.needs("blackjax", when=lambda flags: flags.sampler == "hmc")
     choice.add_flags(parser, EXECUTOR)
     add_flags(parser)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 
 from icl_lab.analysis.llc.loss import Split, measured_gradient
@@ -42,5 +41,5 @@ def descended(split: Split, data: Any, mask: np.ndarray | None, steps: int) -> D
         return Descended(split, 0.0, 0.0)
     w = start.copy()
     w[chosen] = found.x
-    moved = split._replace(vector=jnp.asarray(w, split.vector.dtype))
+    moved = split._replace(vector=w.astype(split.vector.dtype))
     return Descended(moved, float(np.linalg.norm(w - start)), begin - float(found.fun))

@@ -48,7 +48,7 @@ class Split(NamedTuple):
     """Parameters as a vector [d], the arrays that are held fixed, and the form that puts them together."""
 
     form: Form
-    vector: Array
+    vector: Any
     fixed: tuple[Any, ...]
 
     def whole(self, vector: Any) -> Any:
@@ -60,10 +60,10 @@ def split(loss: PerSampleLoss, params: Any) -> Split:
     """The parameters of a model, taken apart; `ConfigError` where none is a floating-point array."""
     values, structure = jax.tree.flatten(params)
     leaves = tuple(map(_leaf, values))
-    moving = [jnp.ravel(jnp.asarray(value)) for value, leaf in zip(values, leaves, strict=True) if is_moving(leaf)]
+    moving = [np.ravel(value) for value, leaf in zip(values, leaves, strict=True) if is_moving(leaf)]
     require(bool(moving), "the parameters have no floating-point array, so that there is nothing to sample")
     fixed = tuple(value for value, leaf in zip(values, leaves, strict=True) if leaf.kind == "array")
-    return Split(Form(loss, structure, leaves), jnp.concatenate(moving), fixed)
+    return Split(Form(loss, structure, leaves), np.concatenate(moving), fixed)  # in NumPy, which compiles nothing
 
 
 def is_moving(leaf: Leaf) -> bool:

@@ -53,19 +53,18 @@ def sampler_of(settings: Settings) -> sgld.Sampler:
     return sgld.Sampler(scaling, settings.friction if settings.sampler == "sghmc" else 1.0)
 
 
-def keys_for(root: Array, settings: Settings, step: int = 0) -> Array:
-    """A key for each chain. Settings are folded in, so that two of them have independent randomness."""
+def words_for(root: Array, settings: Settings, step: int = 0) -> tuple[Any, ...]:
+    """What the chains' keys are made of. Settings are folded in, so that two of them have independent randomness."""
     told = sorted((name, str(value)) for name, value in asdict(settings).items() if name != "seed")
-    folded: Array = _chain_keys(
-        root, np.uint32(settings.seed), np.uint32(step), np.uint32(zlib.crc32(repr(told).encode())), settings.chains
-    )
-    return folded
+    return root, np.uint32(settings.seed), np.uint32(step), np.uint32(zlib.crc32(repr(told).encode()))
 
 
-@partial(jax.jit, static_argnames="chains")
-def _chain_keys(root: Array, seed: Array, step: Array, settings: Array, chains: int) -> Array:
-    own = jax.random.fold_in(jax.random.fold_in(jax.random.fold_in(root, seed), step), settings)
-    return jax.random.split(own, chains)
+def _keys(words: tuple[Any, ...], chains: int) -> Array:
+    """A key for each chain."""
+    root, *others = words
+    for word in others:
+        root = jax.random.fold_in(root, word)
+    return jax.random.split(root, chains)
 
 
 def draws(
@@ -74,7 +73,7 @@ def draws(
     """The traces of the chains as NumPy arrays: `sgld.Draws`, without what was not asked for; settings.eps is a
     number.
     """
-    keys = keys_for(key_of(0) if root is None else root, settings, step)
+    words = words_for(key_of(0) if root is None else root, settings, step)
     numbers = tuple(map(np.float32, (settings.eps, settings.nbeta, settings.gamma)))
     given = (
         target.split.fixed,
@@ -85,7 +84,7 @@ def draws(
         target.arguments,
     )
     program = _by_hmc if settings.sampler == "hmc" else _chains
-    drawn: sgld.Draws = program(target.split.form, settings.program, asked or Asked(), keys, *given, *numbers)
+    drawn: sgld.Draws = program(target.split.form, settings.program, asked or Asked(), words, *given, *numbers)
     kept = {name: values for name, values in drawn._asdict().items() if not isinstance(values, tuple)}
     return {name: np.asarray(values, np.float64) for name, values in kept.items()}
 
@@ -95,7 +94,7 @@ def _chains(
     form: Form,
     settings: Settings,
     asked: Asked,
-    keys: Array,
+    words: tuple[Any, ...],
     fixed: tuple[Any, ...],
     centre: Array,
     mask: Array | None,
@@ -117,7 +116,7 @@ def _chains(
     def chain(key: Array) -> sgld.Draws:
         return sgld.chain(key, target, source, some, eps, steps, sampler, extras=extras)
 
-    drawn: sgld.Draws = jax.vmap(chain)(keys)
+    drawn: sgld.Draws = jax.vmap(chain)(_keys(words, settings.chains))
     return drawn
 
 
@@ -160,7 +159,7 @@ def _by_hmc(
     form: Form,
     settings: Settings,
     asked: Asked,
-    keys: Array,
+    words: tuple[Any, ...],
     fixed: tuple[Any, ...],
     centre: Array,
     mask: Array | None,
@@ -178,7 +177,7 @@ def _by_hmc(
     extras = _extras(form, fixed, centre, data, measured_on, asked)
     length = 1 / jnp.sqrt(jnp.maximum(gamma, 1e-3 / eps))
     return hamiltonian.chains(
-        keys[0],
+        _keys(words, settings.chains)[0],
         target,
         data,
         settings.chains,

@@ -320,15 +320,18 @@ class _Walk(NamedTuple):
         """What is kept of a draw that is checked."""
         away = state.w - self.target.centre
         accepted, excess, slope = jnp.asarray(jnp.nan, away.dtype), *self._first_batch(away, made)
-        if self.sampler.friction == 1:
-            (loss, _), gradient = self.gradient(moved.w, made.batch)
-            points = (state.w, made.loss, made.gradient), (moved.w, loss, gradient)
-            accepted = jnp.exp(log_acceptance(self.target, made.scale, self.eps, *points))
+        points, batches, baseline = [moved.w], [made.batch], made.baseline
         if not self.source.whole:
             key = purpose_key(jax.random.fold_in(self.key, state.step), Purpose.QUERY)
             batch, baseline = self.source.draw(key)
-            (_, losses), gradient = self.gradient(state.w, batch)
-            excess, slope = jnp.mean(losses - baseline), jnp.sum(away * gradient)
+            points, batches = [moved.w, state.w], [made.batch, batch]
+        stacked = jax.tree.map(lambda *values: jnp.stack(values), *batches)
+        (losses_there, losses), gradients = jax.vmap(self.gradient)(jnp.stack(points), stacked)
+        if self.sampler.friction == 1:
+            pair = (state.w, made.loss, made.gradient), (moved.w, losses_there[0], gradients[0])
+            accepted = jnp.exp(log_acceptance(self.target, made.scale, self.eps, *pair))
+        if not self.source.whole:
+            excess, slope = jnp.mean(losses[1] - baseline), jnp.sum(away * gradients[1])
         return {
             "fixed_loss": jnp.mean(self.target.losses(state.w, fixed)),
             "acceptance": accepted,

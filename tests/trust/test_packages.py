@@ -16,19 +16,14 @@ pytestmark = pytest.mark.robust
 
 # command line -> what it needs besides requirements.txt
 NEEDS = {
-    "analysis.llc --run run": ["blackjax"],
-    "analysis.llc_calibrate --run run": ["blackjax"],
-    "analysis.llc_saturation --run run": ["blackjax"],
-    "analysis.develop --run run": ["blackjax"],
+    "analysis.llc --run run --sampler hmc --batches full": ["blackjax"],
     "analysis.llc --run run --follow --executor ray": ["ray"],
-    "runners.run_concat_inputs_targets --out run --llc_every 2": ["blackjax"],
+    "runners.run_concat_inputs_targets --out run --llc_every 2 --llc_sampler hmc --llc_batches full": ["blackjax"],
     "scripts.llc_validation --out run": ["blackjax"],
-    "scripts.llc_pictures --out run": ["blackjax"],
     "scripts.gpu_check --out run": ["blackjax", "jinja2", "pytest"],
     "scripts.plant_faults": ["pytest"],
-    "benchmarks.bench --only llc_run": ["blackjax"],
     "studies.run reproduction": ["jinja2"],
-    "studies.run stages": ["jinja2", "blackjax"],
+    "studies.run stages": ["jinja2"],
     "studies.run conjecture.py": ["jinja2"],
     "studies.remake": ["jinja2"],
     "store.export runs --tensorboard logs": ["tensorboard"],
