@@ -21,7 +21,7 @@ from icl_lab.store.rundir import read_config
 OF_ANY_FAMILY = (
     *("losses", "evaluate", "algorithm_distance", "activations", "interventions", "probes"),
     *("essential_dynamics", "developmental_metrics"),
-    *("llc", "llc_calibrate", "llc_saturation", "stages", "develop"),
+    *("llc", "llc_calibrate", "llc_saturation", "curvature", "stages", "develop"),
 )
 Results = Mapping[str, Any] | Iterable[Mapping[str, Any]]  # what is printed: values by name, or rows as they come
 

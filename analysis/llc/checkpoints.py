@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from icl_lab.analysis.llc import traces
+from icl_lab.analysis.llc.curve import Curve, curve_of
 from icl_lab.analysis.llc.estimator import Estimator
 from icl_lab.analysis.llc.settings import Settings
 from icl_lab.analysis.llc.traces import digest_of
 from icl_lab.analysis.loaded_run import shapes_of
 from icl_lab.families.shared_arrays import arrays_of_model, shared_with
-from icl_lab.families.task import model_of
+from icl_lab.families.task import model_of, task_key
 from icl_lab.lab import compile_cache
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.lab.executors.signals import exit_when_stopped
@@ -24,6 +25,7 @@ from icl_lab.lab.executors.task import Context, Executor, Task
 from icl_lab.src.checks import require
 from icl_lab.src.model import Params
 from icl_lab.src.precision import use_highest_precision
+from icl_lab.src.prng import Purpose
 from icl_lab.store import layout, rundir, snapshots
 from icl_lab.store.lock import in_use
 from icl_lab.store.metrics import last_step
@@ -54,6 +56,23 @@ def estimate_run(
         traces.take_over(run, settings, step, digest)
         yield row
     traces.write_table(run)
+
+
+def curves(
+    run: Path,
+    settings: Settings,
+    selection: str,
+    nbetas: Sequence[float],
+    gammas: Sequence[float],
+    multiplicity: int | None = None,
+) -> Iterator[tuple[int, Curve]]:
+    """(step, curve over nbeta and gamma) of each selected checkpoint. The run must be locked."""
+    use_highest_precision()
+    config = rundir.read_config(run)
+    estimator = Estimator(config, settings, shared_with(config, run))
+    root = task_key(config, Purpose.LLC_CHAIN)
+    for step, params in checkpoints(run, last_step(run, config), selection):
+        yield step, curve_of(estimator.problem(params), settings, nbetas, gammas, multiplicity, root, step)
 
 
 def _estimate_as_tasks(run: Path, settings: Settings, selection: str, executor: Executor) -> Iterator[dict[str, Any]]:
