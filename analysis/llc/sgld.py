@@ -133,7 +133,7 @@ def drawn_from(tasks: Batch, baseline: Array, size: int) -> Source:
     """The same of a fixed set whose losses at w* [n] are known."""
 
     def draw(key: Array) -> tuple[Batch, Array]:
-        chosen = jax.random.randint(key, (size,), 0, len(baseline))
+        chosen = jax.random.bits(key, (size,), jnp.uint32) % len(baseline)  # off uniform by n / 2^32
         return jax.tree.map(lambda values: values[chosen], tasks), baseline[chosen]
 
     return Source(draw)
@@ -260,7 +260,9 @@ class _State(NamedTuple):
 
 
 class _Made(NamedTuple):
-    """What a step was made of: mean loss, losses [B] and their baseline on its tasks, grad L_B and G [d], the tasks."""
+    """What a step was made of: its key, mean loss, losses [B] and their baseline, grad L_B and G [d], and the tasks."""
+
+    key: Array
 
     loss: Array
     losses: Array
@@ -303,7 +305,7 @@ class _Walk(NamedTuple):
             w = state.w + v
         else:
             w, v = sgld_step(self.target, state.w, gradient, scale, noise, self.eps), ()
-        return _State(w, v, scaling, state.step + 1), _Made(loss, losses, baseline, gradient, scale, batch)
+        return _State(w, v, scaling, state.step + 1), _Made(step_key, loss, losses, baseline, gradient, scale, batch)
 
     def drawn(self, state: _State, made: _Made) -> dict[str, Any]:
         """What is kept of a draw, which is where a step begins."""
@@ -322,8 +324,7 @@ class _Walk(NamedTuple):
         accepted, excess, slope = jnp.asarray(jnp.nan, away.dtype), *self._first_batch(away, made)
         points, batches, baseline = [moved.w], [made.batch], made.baseline
         if not self.source.whole:
-            key = purpose_key(jax.random.fold_in(self.key, state.step), Purpose.QUERY)
-            batch, baseline = self.source.draw(key)
+            batch, baseline = self.source.draw(purpose_key(made.key, Purpose.QUERY))
             points, batches = [moved.w, state.w], [made.batch, batch]
         stacked = jax.tree.map(lambda *values: jnp.stack(values), *batches)
         (losses_there, losses), gradients = jax.vmap(self.gradient)(jnp.stack(points), stacked)
