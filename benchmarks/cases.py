@@ -124,13 +124,15 @@ LLC = (
     *("llc_bias_published", "llc_bias_default", "llc_run"),
 )
 
+OF_ANY_MODEL = ("llc_cold_mlp", "llc_predict_mlp", "llc_predict_lsa1")  # of benchmarks/llc_any_model.py
+
 DEVELOPMENT = ("develop_forms", "develop_metrics", "develop_hessian")  # of benchmarks/development.py
 
 # of benchmarks/looking_inside.py
 CAPTURE = ("capture_small", "capture_small_early", "capture_lsa1", "capture_lsa1_early")
 
 COMPILATIONS = tuple(f"compile_{name}" for name in COMPILED)
-NAMES = ("peak", "same_loss", *CASES, *COMPILATIONS, *COMMANDS, *SWEEPS, *LLC, *DEVELOPMENT, *CAPTURE)
+NAMES = ("peak", "same_loss", *CASES, *COMPILATIONS, *COMMANDS, *SWEEPS, *LLC, *OF_ANY_MODEL, *DEVELOPMENT, *CAPTURE)
 
 
 class Settings(NamedTuple):

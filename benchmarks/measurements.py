@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from icl_lab.benchmarks import compiling, development, flops, llc, looking_inside, processes
+from icl_lab.benchmarks import compiling, development, flops, llc, llc_any_model, looking_inside, processes
 from icl_lab.benchmarks.cases import CASES, COMMANDS, COMPILED, NEEDED, SWEEPS, VARIABLES, Settings, lsa1
 from icl_lab.benchmarks.plain_loop import plain_loop, test_batch
 from icl_lab.benchmarks.programs import WORK, our_program
@@ -140,6 +140,7 @@ MEASUREMENTS: dict[str, Callable[[Settings], Entry]] = {
     **{name: partial(command, name) for name in COMMANDS},
     **{name: partial(growth, name) for name in SWEEPS},
     **llc.MEASURED,
+    **llc_any_model.MEASURED,
     **development.MEASURED,
     **looking_inside.MEASURED,
 }

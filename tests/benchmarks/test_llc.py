@@ -4,8 +4,8 @@ import jax
 import numpy as np
 import pytest
 
-from icl_lab.benchmarks import table
-from icl_lab.benchmarks.cases import LLC, decoder
+from icl_lab.benchmarks import llc_any_model, table
+from icl_lab.benchmarks.cases import LLC, OF_ANY_MODEL, decoder
 from icl_lab.benchmarks.llc import MEASURED, against, draw_variance
 from icl_lab.benchmarks.torch_sgld import Chain, Tasks, losses
 from icl_lab.families.task import model_of
@@ -16,6 +16,7 @@ from icl_lab.store.params import flattened
 
 def test_every_name_has_its_measurement() -> None:
     assert tuple(MEASURED) == LLC
+    assert tuple(llc_any_model.MEASURED) == OF_ANY_MODEL
 
 
 def test_the_variance_of_a_mean_by_batch_means() -> None:
