@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from icl_lab.analysis.llc import health
+from icl_lab.analysis.llc import verdict
 from icl_lab.plots import style
 from icl_lab.plots.heat_maps import draw_calibration
 from icl_lab.plots.llc import BOUNDS, draw_llc
@@ -113,5 +113,5 @@ def test_the_heat_maps_frame_what_is_recommended(
 
 def test_the_bounds_that_are_drawn_are_those_of_the_reasons() -> None:
     """Plots import no measures, so the numbers stand twice."""
-    bounds = health.SATURATED, health.UNSTABLE, health.REJECTED
+    bounds = verdict.MOST_SATURATED, verdict.UNSTABLE, verdict.REJECTED
     assert tuple(BOUNDS[name] for name in ("saturation", "stability", "acceptance")) == bounds
