@@ -129,7 +129,7 @@ def _pull(of: Evidence, order: str, reasons: tuple[str, ...]) -> str:
 
 def is_near(distance: float, norm: float | None) -> bool:
     """Whether draws are near w*, which is not asked where w* = 0."""
-    return norm is not None and (norm == 0 or distance < NEAR * norm)
+    return norm is not None and math.isfinite(norm) and (norm == 0 or distance < NEAR * norm)
 
 
 def reasons_against(of: Evidence) -> list[str]:
@@ -163,7 +163,7 @@ def _of_place(of: Evidence) -> list[str]:
         found.append(f"{ESCAPED}: draws are at distance {of.distance:.3g} from a w* of length {of.norm:.3g}")
     if of.saturation_cause:
         found.append(f"{NOT_COMPUTED}: {of.saturation_cause}")
-    elif of.saturation is not None and not of.saturation <= MOST_SATURATED:
+    elif of.saturation is not None and not -math.inf < of.saturation <= MOST_SATURATED:
         found.append(
             f"{SATURATED}: draws are {of.saturation:.2f} of the way to the null predictor"
             if math.isfinite(of.saturation)
@@ -175,15 +175,15 @@ def _of_place(of: Evidence) -> list[str]:
 def _of_chains(of: Evidence) -> list[str]:
     """Whether the chains moved, mixed, and in steps that are short enough."""
     found = []
-    if of.stability is not None and not of.stability < UNSTABLE:
+    if of.stability is not None and not -math.inf < of.stability < UNSTABLE:
         found.append(f"{STEP_TOO_LONG}: eps (nbeta h_max + gamma) is {of.stability:.2g}, not below {UNSTABLE:g}")
-    if of.acceptance is not None and not of.acceptance >= REJECTED:
+    if of.acceptance is not None and not REJECTED <= of.acceptance < math.inf:
         found.append(
             f"{STEP_TOO_LONG}: acceptance is {of.acceptance:.2g}"
             if math.isfinite(of.acceptance)
             else f"{NOT_COMPUTED}: acceptance is {of.acceptance}"
         )
-    if of.relaxed is not None and not of.relaxed >= RELAXED:
+    if of.relaxed is not None and not RELAXED <= of.relaxed < math.inf:
         found.append(
             f"{NOT_MIXED}: chains of this length show {of.relaxed:.0%} of the quadratic prediction; a flat direction "
             f"forgets w* in {of.relaxation:.3g} steps, and the burn-in has {of.burn_in}"
@@ -196,7 +196,7 @@ def _of_chains(of: Evidence) -> list[str]:
         )
     if of.r_hat_cause:
         found.append(f"{NOT_MIXED}: {of.r_hat_cause}")
-    elif of.r_hat is not None and not of.r_hat <= UNMIXED:
+    elif of.r_hat is not None and not -math.inf < of.r_hat <= UNMIXED:
         found.append(
             f"{NOT_MIXED}: R-hat is {of.r_hat:.3f}, above {UNMIXED:g}"
             if math.isfinite(of.r_hat)
