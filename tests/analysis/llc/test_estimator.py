@@ -3,15 +3,18 @@
 from dataclasses import asdict, replace
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from icl_lab.analysis.llc import cases, estimator
+from icl_lab.analysis.llc import cases
+from icl_lab.analysis.llc.any_model import chosen_eps, require_no_flat_direction
 from icl_lab.analysis.llc.cases import chain_means, estimate
-from icl_lab.analysis.llc.health import diagnose
+from icl_lab.analysis.llc.estimate import of_traces
+from icl_lab.analysis.llc.estimator import check_mask
 from icl_lab.analysis.llc.settings import Settings
 from icl_lab.src.checks import ConfigError
 from icl_lab.src.model import Model
@@ -22,7 +25,7 @@ FULL = Settings(eps=2e-4, nbeta=1e3, gamma=1.0, data="full", chains=32, burn_in=
 def rowed(excess: np.ndarray, settings: Settings) -> dict[str, Any]:
     checks = np.ones((len(excess), -(-excess.shape[1] // settings.check_every)))
     traces = {"excess": excess, "distance": excess, "fixed_loss": checks, "acceptance": checks}
-    return estimator.row(7, traces, settings, 1.0, 2.0, diagnose(traces, settings, 1.0, 2.0, 1.0, np.ones(3)))
+    return of_traces(traces, settings, 1.0, 2.0, np.sqrt(3.0), 3, top_eigenvalue=1.0).row()
 
 
 def test_the_interval_is_t_over_chain_means_after_burn_in() -> None:
@@ -33,7 +36,6 @@ def test_the_interval_is_t_over_chain_means_after_burn_in() -> None:
     low, high = stats.t.interval(0.95, 4, means.mean(), stats.sem(means))
     row = rowed(excess, settings)
     assert (row["llc"], row["llc_low"], row["llc_high"]) == pytest.approx((means.mean(), low, high))
-    assert row["step"] == 7
     assert {name: row[name] for name in asdict(settings)} == asdict(settings)
 
 
@@ -61,7 +63,11 @@ def test_chains_that_diverge_have_no_estimate() -> None:
         ({"batch_size": 5000}, "more than the 4096 tasks"),
         ({"data": "new"}, "choose fixed, fresh, full"),
         ({"mask": "("}, "no regular expression"),
-        ({"preconditioner": "adam"}, "choose rmsprop"),
+        ({"sampler": "adam"}, "sampler is 'adam'; choose sgld, rmsprop, sghmc, hmc"),
+        ({"sampler": "hmc"}, "hmc is on all samples at each step: batches is full"),
+        ({"friction": 0.0}, "friction is 0.0; it must be a number above 0"),
+        ({"friction": 1.5}, "friction is 1.5"),
+        ({"descend": -1}, "descend is -1"),
     ],
 )
 def test_settings_that_no_chain_can_have(wrong: dict[str, Any], said: str) -> None:
@@ -90,32 +96,31 @@ def test_settings_have_a_name_of_their_own(one: Settings, other: Settings) -> No
     assert one.program == replace(one, eps=0.5, nbeta=2.0, gamma=3.0, seed=9).program
 
 
-def test_masks_name_parameters() -> None:
-    params = {"attn/q": {"w": np.ones((2, 2)), "b": np.ones(2)}, "mlp": {"w": np.ones(3)}}
-    mask = estimator.mask_of(params, "^attn.*/w$")
-    assert mask is not None
-    assert [np.unique(leaf).tolist() for leaf in (mask["attn/q"]["w"], mask["attn/q"]["b"], mask["mlp"]["w"])] == [
-        [1.0],
-        [0.0],
-        [0.0],
-    ]
-    assert estimator.mask_of(params, "") is None
-    with pytest.raises(ConfigError, match="found in no parameter; there are attn/q/w"):
-        estimator.mask_of(params, "embedding")
+def test_eps_that_is_chosen_is_no_number_of_the_settings() -> None:
+    """It is a tenth of the bound of stability at each checkpoint; a negative curvature bounds nothing."""
+    settings = replace(FULL, eps=None)
+    with pytest.raises(ConfigError, match="eps is chosen at each checkpoint; give a number"):
+        _ = settings.step_size
+    assert chosen_eps(settings, 3.0) == pytest.approx(0.1 / (1e3 * 3.0 + 1.0))
+    assert chosen_eps(settings, -3.0) == pytest.approx(0.1)
 
 
-@pytest.mark.parametrize(("h", "flat"), [([1.0, 2.0, 3.0, 4.0, 5.0], False), ([1.0, 2.0, 3.0, 4.0, 0.0], True)])
-def test_without_localisation_a_flat_direction_is_refused(h: list[float], flat: bool) -> None:
-    def losses(params: Any, tasks: Any) -> Any:
-        return tasks * (np.array(h) * params["m"]["w"] ** 2).sum()
+def test_a_mask_is_checked_by_the_names_of_a_model() -> None:
+    def init(key: Any) -> Any:
+        return {"attn": {"w": jnp.zeros(2)}}
 
-    model = Model(init=lambda key: {}, predict=losses, losses=losses)
-    params, tasks = {"m": {"w": np.zeros(5, np.float32)}}, np.ones(1, np.float32)
-    if flat:
+    model = Model(init=init, predict=lambda *_: None, losses=lambda *_: None)
+    check_mask(model, "^attn.*/w$")
+    with pytest.raises(ConfigError, match="found in no parameter; there are attn/w"):
+        check_mask(model, "embedding")
+
+
+def test_without_localisation_a_flat_or_falling_direction_is_refused() -> None:
+    """A millionth of the largest eigenvalue is flat."""
+    require_no_flat_direction(1.1e-6, 1.0)
+    for low in (0.9e-6, 0.0, -0.1, float("nan")):
         with pytest.raises(ConfigError, match="choose gamma above 0"):
-            estimator.require_no_flat_direction(model, params, tasks, None)
-    else:
-        estimator.require_no_flat_direction(model, params, tasks, None)
+            require_no_flat_direction(low, 1.0)
 
 
 def test_a_flatter_minimum_has_a_lower_coefficient() -> None:
