@@ -284,7 +284,7 @@ def _times(form: Form, fixed: tuple[Any, ...], vector: Array, moves: Array, data
         found: Array = jax.vmap(product)(directions)
         return found
 
-    found: Array = moves * mean_over_chunks(on, data, CHUNK)
+    found: Array = moves[None] * mean_over_chunks(on, data, CHUNK)
     return found
 
 
@@ -336,7 +336,7 @@ def _gradients(
         found: Array = jax.vmap(lambda column: back(column.astype(vector.dtype))[0])(mine.T) / len(mine)
         return found
 
-    noisy = mean_over_chunks(summed, (data, signs), CHUNK) * n - jnp.sum(signs, axis=0)[:, None] * slope
+    noisy = mean_over_chunks(summed, (data, signs), CHUNK) * n - jnp.sum(signs, axis=0)[:, None] * slope[None]
 
     def along(batch: Any) -> Array:
         _, push = jax.linearize(lambda w: losses(w, batch), vector)
@@ -344,7 +344,7 @@ def _gradients(
         return found
 
     variance = jnp.var(in_chunks(along, data, CHUNK), axis=0)
-    return moves * slope, moves * noisy / jnp.sqrt(n), variance
+    return moves * slope, moves[None] * noisy / jnp.sqrt(n), variance
 
 
 @partial(jax.jit, static_argnums=(0, 1))
