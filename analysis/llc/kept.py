@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -50,12 +52,12 @@ def read(folder: Path, step: int, of: str) -> Estimate | None:
     if not path.exists():
         return None
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as arrays:
             facts = json.loads(arrays[FACTS].tobytes())
             traces = {name: arrays[name] for name in arrays.files if name != FACTS}
         was = facts.pop(DIGEST)
         estimate = _estimate(facts, traces)
-    except (ValueError, KeyError, TypeError, OSError, EOFError):
+    except (ValueError, KeyError, TypeError, AttributeError, OSError, EOFError, zipfile.BadZipFile, zlib.error):
         raise StoreError(f"{path} is no stored estimate; {OTHER}") from None
     if was != of:
         raise StoreError(f"{path} is an estimate of other parameters, data or settings; {OTHER}")
