@@ -51,6 +51,22 @@ def test_mixing_of_known_series() -> None:
     assert mixing(drifting)["r_hat"] > 1.2
 
 
+def test_chains_of_another_width_have_not_mixed() -> None:
+    """Their means agree: R-hat of the distances from the median sees it (Vehtari et al. 2021, Section 3)."""
+    values = RNG.standard_normal((8, 1000))
+    values[:4] *= 4
+    assert mixing(values)["r_hat"] > 1.2
+
+
+@given(st.integers(0, 2**16))
+def test_mixing_is_of_ranks(seed: int) -> None:
+    """A heavy tail changes nothing of the effective sample size, nor another unit R-hat."""
+    values = np.random.default_rng(seed).standard_normal((4, 50))
+    plain, stretched = mixing(values), mixing(np.exp(3 * values))
+    assert stretched["ess"] == pytest.approx(plain["ess"], rel=1e-9)
+    assert mixing(-2 * values + 5)["r_hat"] == pytest.approx(plain["r_hat"], abs=1e-3)  # the median has a tie
+
+
 def test_mixing_of_nothing_is_not_a_number() -> None:
     for values in (np.ones((8, 40)), np.ones((8, 3)), np.full((8, 40), np.nan)):
         assert all(np.isnan(value) for value in mixing(values).values())
