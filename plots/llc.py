@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from icl_lab.analysis.llc.estimate import Estimate
-
 TEXT = ("settings", "data")
 NUMBERS = (
     *("step", "llc", "llc_low", "llc_high", "loss", "null_loss", "saturation", "acceptance", "stability", "trend"),
@@ -69,35 +67,37 @@ def _dashboard(run: Path, settings: str, table: pd.DataFrame) -> Path:
 
 
 @style.styled
-def estimate_figure(estimate: Estimate) -> Figure:
-    """The chains of one estimate, its interval beside the quadratic prediction, and the distance from w*."""
+def estimate_figure(row: Mapping[str, Any], traces: Mapping[str, np.ndarray], text: str) -> Figure:
+    """The chains of one estimate, its interval beside the quadratic prediction, and the distance from w*.
+
+    row: of an LLC table; traces: excess [C, T] and, where it is known, distance [C, T], burn-in included; text: below.
+    """
     figure, axes = style.new_figure(1, 3, width=3.4, height=2.4)
     chains, value, distance = axes[0]
-    settings, excess = estimate.settings, estimate.traces["excess"]
     kernel = np.ones(RUNNING) / RUNNING
-    for one in settings.nbeta * excess:
+    for one in row["nbeta"] * traces["excess"]:
         chains.plot(np.convolve(one, kernel, "valid"), **CHAIN)
-    chains.axvspan(0, settings.burn_in, color=style.PALE, zorder=0)
-    chains.axhline(estimate.value, color=style.GREY, linewidth=0.8)
+    chains.axvspan(0, row["burn_in"], color=style.PALE, zorder=0)
+    chains.axhline(row["llc"], color=style.GREY, linewidth=0.8)
     chains.set_title(f"chains, running means of {RUNNING} draws", fontsize=8)
     chains.set_xlabel("draw")
     chains.set_ylabel("nbeta x excess loss")
-    half = [[estimate.value - estimate.low], [estimate.high - estimate.value]]
-    value.errorbar([0], [estimate.value], half, fmt="o", capsize=4)
+    half = [[row["llc"] - row["llc_low"]], [row["llc_high"] - row["llc"]]]
+    value.errorbar([0], [row["llc"]], half, fmt="o", capsize=4)
     names = ["estimate"]
-    if estimate.prediction is not None and np.isfinite(estimate.prediction.total):
-        value.errorbar([1], [estimate.prediction.total], [estimate.prediction.error], fmt="s", color=style.GREY)
+    if np.isfinite(row["predicted"]):
+        value.errorbar([1], [row["predicted"]], [row["predicted_error"]], fmt="s", color=style.GREY)
         names.append("quadratic\nprediction")
     value.set_xticks(range(len(names)), names)
     value.set_xlim(-0.6, len(names) - 0.4)
-    value.set_title(f"LLC: {estimate.verdict}", fontsize=8)
-    for one in estimate.traces.get("distance", ()):
+    value.set_title(f"LLC: {row['verdict']}", fontsize=8)
+    for one in traces.get("distance", ()):
         distance.plot(one, **CHAIN)
-    if np.isfinite(estimate.norm):
-        distance.axhline(estimate.norm, color=style.GREY, linestyle="--", linewidth=0.8)
+    if np.isfinite(row["norm"]):
+        distance.axhline(row["norm"], color=style.GREY, linestyle="--", linewidth=0.8)
     distance.set_title("|w - w*|; dashed |w*|", fontsize=8)
     distance.set_xlabel("draw")
-    style.caption(figure, str(estimate).replace("\n  ", "; "))
+    style.caption(figure, text)
     return figure
 
 

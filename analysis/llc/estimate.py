@@ -129,19 +129,19 @@ class Estimate:
         """A figure of the chains, the estimate and the prediction: a `matplotlib.figure.Figure`."""
         from icl_lab.plots.llc import estimate_figure
 
-        return estimate_figure(self)
+        return estimate_figure(self.row(), self.traces, str(self).replace("\n  ", "; "))
 
     def to_xarray(self) -> Any:
         """The draws after the burn-in as an `xarray.Dataset` with axes chain and draw (checks: chain and check)."""
         from icl_lab.analysis.llc.export import to_xarray
 
-        return to_xarray(self)
+        return to_xarray(self.traces, self.settings.burn_in, self.row())
 
     def to_arviz(self) -> Any:
         """The draws as ArviZ's InferenceData, excess, distance and slope in its posterior."""
         from icl_lab.analysis.llc.export import to_arviz
 
-        return to_arviz(self)
+        return to_arviz(self.traces, self.settings.burn_in)
 
     def __str__(self) -> str:
         reasons = "".join(f"\n  {reason}" for reason in self.reasons)

@@ -20,7 +20,7 @@ LIGHT = {
     ),
     "lists of runs": ("store.runs", "store.listing", "store.provenance"),
     "command lines": ("lab.cli", "lab.configs.presets", "runners.command", "runners.flags"),
-    "analyses": ("analysis", "analysis.trained", "analysis.compare", "analysis.llc.settings", "analysis.llc.health"),
+    "analyses": ("analysis", "analysis.trained", "analysis.compare", "analysis.llc.settings", "analysis.llc.mixing"),
     "figures": ("plots", *PLOTS),
     "seeds": ("scripts.demo_seeds",),
 }
