@@ -20,6 +20,7 @@ from icl_lab.lab.flag_types import (
     SEED,
     SMALLEST,
     TASKS,
+    Either,
     Number,
     Whole,
     shown,
@@ -124,6 +125,7 @@ class Settings:
 # --- flags ---
 
 
+EPS = Either((AUTO,), AUTO, POSITIVE)
 # field of the settings -> what it is
 FLAGS: Mapping[str, str] = {
     "eps": "step size, or auto",
@@ -154,17 +156,12 @@ def add_flags(parser: argparse._ActionsContainer, prefix: str = "") -> None:
 
 def add_flag(parser: argparse._ActionsContainer, name: str, text: str, prefix: str = "") -> None:
     """The flag of a setting."""
-    flag, kind = prefix + NAMES.get(name, name), _eps if name == "eps" else TYPES.get(name, str)
+    flag, kind = prefix + NAMES.get(name, name), EPS if name == "eps" else TYPES.get(name, str)
     parser.add_argument(f"--{flag}", dest=prefix + name, type=kind, metavar="VALUE", help=text)
     if name in NAMES:
         cli.add_former_names(parser, flag, (prefix + name,))
     if name in FORMER:
         cli.add_former_names(parser, flag, (prefix + FORMER[name],))
-
-
-def _eps(text: str) -> float | str:
-    """A number, or the word for a step that is chosen."""
-    return AUTO if text == AUTO else POSITIVE(text)
 
 
 def help_of(name: str, default: Any = None) -> str:
