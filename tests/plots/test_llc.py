@@ -9,6 +9,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from icl_lab.analysis.llc import verdict
+from icl_lab.analysis.llc.estimate import diagnose
+from icl_lab.analysis.llc.spectrum import Nodes, Spectrum
 from icl_lab.plots import style
 from icl_lab.plots.heat_maps import draw_calibration
 from icl_lab.plots.llc import BOUNDS, draw_llc
@@ -109,6 +111,27 @@ def test_the_heat_maps_frame_what_is_recommended(
     for frame in frames:
         assert {*frame.get_xdata()} == {0.5, 1.5} == {*frame.get_ydata()}  # the second column of the second row
     assert json.loads((tmp_path / layout.LLC_ADVICE).read_text())["cell"] == cell
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_an_estimate_is_drawn_beside_its_prediction(known: bool) -> None:
+    """Where there is one, and |w*| where it is known."""
+    excess = np.random.default_rng(0).exponential(0.01, (3, 200))
+    one = np.ones(1)
+    spectrum = Spectrum((Nodes(2 * one, one, 0 * one, 0 * one),), 1, 2.0, 2.0, 0.0) if known else None
+    traces = {"excess": excess, "distance": 10 * excess}
+    estimate = diagnose(traces, 100.0, 50.0, burn_in=40, norm=3.0 if known else None, spectrum=spectrum)
+    figure = estimate.plot()
+    figure.canvas.draw()
+    chains, value, distance = figure.axes
+    assert len(chains.lines) == 3 + 1  # and the estimate
+    points = [container.lines[0].get_ydata()[0] for container in value.containers]
+    assert points == pytest.approx(
+        [estimate.value, 0.4] if known else [estimate.value]
+    )  # nbeta h / 2 (nbeta h + gamma)
+    assert len(distance.lines) == 3 + known
+    assert value.get_title() == f"LLC: {estimate.verdict}"
+    check_readable(figure, smallest=6.0, width=None)
 
 
 def test_the_bounds_that_are_drawn_are_those_of_the_reasons() -> None:

@@ -32,7 +32,7 @@ PATHS = (in_path, out_file, out_folder, run_directory)
 WORDS = {
     *("plugin", "study", "claims", "models", "languages", "unseen_languages", "only", "first", "references", "shift"),
     *("coordinator_address", "ray_address", "data", "llc_data", "mask", "llc_mask", "setting", "delete", "wandb"),
-    *("preconditioner", "llc_preconditioner", "slurm", "preset", "sweep", "zip", "train_only", "stop_when"),
+    *("sampler", "llc_sampler", "slurm", "preset", "sweep", "zip", "train_only", "stop_when"),
     *("x", "y", "hue", "panels", "where", "metric", "activations", "targets"),
 }
 READ = (checkpoints, llc_calibrate._checkpoint)  # text with numbers in it, which are of checked types
@@ -236,6 +236,7 @@ SELECTIONS = {
     "log:5:1e3": "log:5:1000",
     "1e2, 20.0,7": "100,20,7",
 }
+SELECTING = ("curvature", "develop", "llc", "llc_saturation")
 NO_SELECTIONS = [
     *("log:5:100000000000000000000000", "log:5:1:2", "log:1", "log:", "log:1e9", "every", "every:0", "every:-1"),
     *("all:3", "first", "", ",", "1,,2", "-1", "1.5", "1e30", "nan", "100000000000000000000000"),
@@ -244,7 +245,7 @@ NO_SELECTIONS = [
 
 def test_selections_of_checkpoints(parsers: dict[str, cli.Parser]) -> None:
     found = [one for one in flags_of(parsers) if one[2].dest == "checkpoints"]
-    assert len(found) == 3
+    assert {one[0] for one in found} == {f"analysis.{name}" for name in SELECTING}
     for _, parser, action, kind in found:
         assert kind.__name__ == checkpoints.__name__  # a command that runs has it as its own
         for text, selection in SELECTIONS.items():

@@ -36,8 +36,10 @@ __all__ = ["ran", "refused"]
 OWN = Settings(**SETTINGS)
 COLUMNS = (
     "settings step llc llc_low llc_high loss null_loss draw_loss saturation acceptance stability trend r_hat ess below "
-    "distance radius norm relaxation top_eigenvalue verdict reasons eps nbeta gamma batch_size tasks data chains "
-    "burn_in draws thin mask preconditioner seed"
+    "distance radius norm relaxation relaxed top_eigenvalue verdict reasons pull order predicted predicted_error "
+    "curvature step_part noise_part slope_part h_min d_nbeta d_nbeta_error d_gamma d_gamma_error degree degree_error "
+    "descent_distance descent_gain eps nbeta gamma batch_size tasks data chains burn_in draws thin mask sampler "
+    "friction descend seed"
 ).split()
 IN_A_RECORD = {
     **{name: name for name in ("llc", "llc_low", "llc_high")},
@@ -364,6 +366,7 @@ def test_broken_traces_are_refused_until_they_are_moved_away(run: Path, refused:
     ("flags", "sentence"),
     [
         (["--eps", 0], "argument --eps: '0' is not a number above 0, from 1.18e-38 to 3.4e+38"),
+        (["--eps", "automatic"], "argument --eps: 'automatic' is not a number above 0"),
         (["--eps", "nan"], "argument --eps: 'nan' is not a number above 0, from 1.18e-38 to 3.4e+38"),
         (["--nbeta", -1], "argument --nbeta: '-1' is not a number above 0, from 1.18e-38 to 3.4e+38"),
         (["--nbeta", "inf"], "argument --nbeta: 'inf' is not a number above 0, from 1.18e-38 to 3.4e+38"),
@@ -378,7 +381,11 @@ def test_broken_traces_are_refused_until_they_are_moved_away(run: Path, refused:
         (["--chains", 1], "argument --chains: '1' is not a whole number from 2 to 4096"),
         (["--batches", "new"], "batches is 'new'; choose fixed, fresh, full"),
         (["--data", "new"], "batches is 'new'; choose fixed, fresh, full"),  # what the flag was called
-        (["--preconditioner", "adam"], "preconditioner is 'adam'; choose rmsprop"),
+        (["--sampler", "adam"], "sampler is 'adam'; choose sgld, rmsprop, sghmc, hmc"),
+        (["--preconditioner", "adam"], "sampler is 'adam'; choose sgld"),  # what the flag was called
+        (["--sampler", "hmc"], "hmc is on all samples at each step: batches is full"),
+        (["--friction", 0], "argument --friction: '0' is not a number from 1.18e-38 to 1"),
+        (["--descend", -1], "argument --descend: '-1' is not a whole number from 0 to 1000000"),
         (
             ["--checkpoints", "first"],
             "argument --checkpoints: 'first' is none of all, last, every:K, log:N[:FROM] or steps such as 100,500",
