@@ -33,7 +33,7 @@ from icl_lab.analysis.llc.settings import SELECTIONS, SETTINGS, TYPES, Settings,
 from icl_lab.analysis.llc_saturation import has_line, line
 from icl_lab.analysis.loaded_run import LoadedRun, load_run
 from icl_lab.lab import cli
-from icl_lab.lab.flag_types import SEED, shown
+from icl_lab.lab.flag_types import POSITIVE, SEED, shown
 from icl_lab.plots.develop import draw_development
 from icl_lab.src.checks import require
 from icl_lab.store import layout
@@ -50,7 +50,7 @@ OF_LLC = ("loss", "llc", "llc_low", "llc_high", "saturation", *SAID, "radius", "
 CURVE = 50  # places of the fitted curve, about, in develop.json
 VERSION = 5  # of what is measured: another one is measured again
 CHAINS = {"chains": 4, "burn_in": 200, "draws": 400, "tasks": 2048}
-PARTS = ("eps", "nbeta", "gamma")
+PARTS = {"eps": POSITIVE, "nbeta": TYPES["nbeta"], "gamma": TYPES["gamma"]}
 PUBLISHED = "published"
 
 
@@ -266,7 +266,7 @@ def _setting(word: str) -> tuple[str, dict[str, Any]]:
         raise argparse.ArgumentTypeError(
             f"{shown(word)} is no setting, NAME=EPS:NBETA:GAMMA, as in tight=3.5e-5:133:2000"
         )
-    return name, {part: TYPES[part](text) for part, text in zip(PARTS, parts, strict=True)}
+    return name, {part: kind(text) for (part, kind), text in zip(PARTS.items(), parts, strict=True)}
 
 
 def _line(line: Mapping[str, Any] | None) -> str:
