@@ -11,8 +11,7 @@ from icl_lab.analysis.llc import cases as cases
 from icl_lab.analysis.llc import known
 from icl_lab.analysis.llc import validation as validation
 from icl_lab.analysis.llc.cases import hessian_eigenvalues, reference
-from icl_lab.analysis.llc.checks import EXTRAPOLATED, Check, Known, in_nbeta
-from icl_lab.analysis.llc.health import fault
+from icl_lab.analysis.llc.checks import Check, Known, in_nbeta, moving
 from icl_lab.analysis.llc.wrong_estimators import Wrong, wrong_estimators
 from icl_lab.scripts import llc_validation as command
 from tests.doors import Refused, ran, refused
@@ -58,9 +57,9 @@ def test_the_limit_in_nbeta_is_a_line_in_one_over_log_nbeta() -> None:
     still = [0.5 - 0.4 / math.log(nbeta) + noise for nbeta in nbetas]
     means, moved = in_nbeta(nbetas, still)
     assert means == pytest.approx(np.full(6, 0.5), abs=1e-4)
-    assert fault("trend", moved, EXTRAPOLATED) == ""
-    moving = [*still[:2], still[2] + np.linspace(0, 1e-3, 80) * rng.uniform(1, 2, (6, 1))]
-    assert fault("trend", in_nbeta(nbetas, moving)[1], EXTRAPOLATED).startswith("not extrapolated: +")
+    assert moving(moved) == ""
+    drifting = [*still[:2], still[2] + np.linspace(0, 1e-3, 80) * rng.uniform(1, 2, (6, 1))]
+    assert moving(in_nbeta(nbetas, drifting)[1]).startswith("not mixed: +")
 
 
 @pytest.mark.parametrize(("widths", "rank"), [((4, 3, 5), 2), ((3, 4, 2, 3), 1)])
