@@ -214,13 +214,14 @@ def _outline(panel: Axes, table: pd.DataFrame, pairs: list[Any], advised: Mappin
 def _draw_settings(panel: Axes, table: pd.DataFrame, name: str, pairs: list[Any], colours: dict[str, Any]) -> None:
     """A row for each (nbeta, gamma), in it the step sizes from the smallest, with their numbers."""
     groups = [table[(table["nbeta"] == nbeta) & (table["gamma"] == gamma)].sort_values("eps") for nbeta, gamma in pairs]
-    values = np.array([group[name] for group in groups], float)
+    values = np.full((len(groups), max(map(len, groups))), np.nan)  # a row may lack cells, whose chains are too short
+    for row, group in enumerate(groups):
+        values[row, : len(group)] = group[name]
     texts = [[f"{value:.3g}" if np.isfinite(value) else "" for value in row] for row in values]
     inks = numbered(panel, values, texts, 6, aspect="auto", **colours)
     for row, group in enumerate(groups):
         for column in np.flatnonzero(~usable(group)):
             panel.plot([column - 0.47, column - 0.33], [row + 0.4, row - 0.4], color=inks[row, column], linewidth=1.2)
-    sizes = groups[0]["eps"]
-    panel.set_xticks(range(len(sizes)), [""] * len(sizes))
+    panel.set_xticks(range(values.shape[1]), [""] * values.shape[1])
     panel.set_yticks([])
     panel.tick_params(labelsize=6)
