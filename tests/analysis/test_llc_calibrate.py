@@ -132,9 +132,13 @@ def test_it_leaves_a_grid_with_advice_and_a_figure(workshop: Workshop, tmp_path:
     assert done.returncode == 0, done.stderr
     table = pd.read_csv(run / layout.LLC_CALIBRATION)
     expected = {(eps, 10.0, gamma, step) for eps in (1e-5, 1e-4) for gamma in (100.0, 1000.0) for step in (0, 100)}
-    assert {*zip(table["eps"], table["nbeta"], table["gamma"], table["step"], strict=True)} == expected
-    assert len(table) == len(expected)
+    found = {*zip(table["eps"], table["nbeta"], table["gamma"], table["step"], strict=True)}
+    assert found < expected  # chains of ten draws are too short at the smaller eps and gamma
+    assert len(table) == len(found) == 3
     stored = json.loads((run / layout.LLC_ADVICE).read_text())
+    assert "step 0 is left out: its loss" in stored["left_out"][0]  # above the null predictor's
+    assert stored["left_out"][1].startswith("eps 1e-05, nbeta 10, gamma 100 is left out")
+    assert all(sentence in done.stdout for sentence in stored["left_out"])
     assert [*stored] == ["cell", "reason", "order", "left_out", "top_eigenvalues"]
     assert {*stored["top_eigenvalues"]} <= {"0", "100"}
     assert stored["reason"] in done.stdout

@@ -102,6 +102,8 @@ def test_the_heat_maps_frame_what_is_recommended(
 ) -> None:
     settings = [{"eps": eps, "nbeta": 10.0, "gamma": gamma} for gamma in (10.0, 100.0) for eps in (1e-4, 2e-4)]
     rows = [ROW | setting | {"step": step} for setting in settings for step in (100, 200)]
+    assert (rows[0]["eps"], rows[0]["gamma"]) == (1e-4, 10.0)
+    rows = [row for row in rows[1:] if (row["eps"], row["gamma"]) != (1e-4, 10.0)]  # whose chains are too short
     write_csv(tmp_path / layout.LLC_CALIBRATION, [rows[0] | GONE, *rows[1:]])
     write_json(tmp_path / layout.LLC_ADVICE, {"cell": cell})
     draw_calibration(tmp_path)

@@ -384,7 +384,7 @@ def test_broken_traces_are_refused_until_they_are_moved_away(run: Path, refused:
         (["--sampler", "adam"], "sampler is 'adam'; choose sgld, rmsprop, sghmc, hmc"),
         (["--preconditioner", "adam"], "sampler is 'adam'; choose sgld"),  # what the flag was called
         (["--sampler", "hmc"], "hmc is on all samples at each step: batches is full"),
-        (["--friction", 0], "argument --friction: '0' is not a number from 1.18e-38 to 1"),
+        (["--friction", 0], "argument --friction: '0' is not a number above 0, from 1.18e-38 to 1"),
         (["--descend", -1], "argument --descend: '-1' is not a whole number from 0 to 1000000"),
         (
             ["--checkpoints", "first"],
