@@ -20,7 +20,7 @@ NUMBERS = ("step", "nbeta", "gamma", "llc", "distance", "norm")
 TEXT = ("verdict", "on_plateau")
 FLAT = 0.1  # of the logarithmic derivatives, below which there may be a plateau
 NEAR = 1 / 3  # of |w*|
-MOST = 6  # lines that are told apart
+MOST = 6  # ticks
 
 
 def draw_curve(run: Path) -> Path:
@@ -59,6 +59,7 @@ def _figure(run: Path, table: pd.DataFrame) -> Path:
         panel.set_title(title, fontsize=7.5)
         panel.set_xscale("log")
         panel.set_xlabel(along)
+        _ticks(panel, sorted(table[along].unique()))
     axes[0, 0].legend(fontsize=6.5)
     counted = int((table["on_plateau"].astype(str) == "True").sum())
     step = int(table["step"].iloc[0])
@@ -69,6 +70,13 @@ def _figure(run: Path, table: pd.DataFrame) -> Path:
         "on a plateau; pale: derivatives of a plateau; dotted: a third of |w*|",
     )
     return style.save(figure, run / layout.LLC_CURVE_FIGURE, run)
+
+
+def _ticks(panel: Axes, values: list[float]) -> None:
+    """Ticks at the values themselves, of many at some of them."""
+    shown = values[:: -(-len(values) // MOST)]
+    panel.set_xticks(shown, [f"{value:.3g}" for value in shown])
+    panel.minorticks_off()
 
 
 def _values(panel: Axes, rows: pd.DataFrame, along: str, colour: str, label: str) -> None:
