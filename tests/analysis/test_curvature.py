@@ -1,46 +1,63 @@
-"""Ends of a Hessian's spectrum by Lanczos, compared with NumPy's eigenvalues of the dense matrix."""
+"""`python -m analysis.curvature`: the prediction of a run's Hessian, its table, and what it refuses."""
 
-from typing import Any
+from pathlib import Path
 
-import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 
-from icl_lab.analysis.hessian import eigenvalue_ends, largest_eigenvalue
-from icl_lab.src.model import Model
+from icl_lab.analysis.llc.estimator import Estimator
+from icl_lab.analysis.llc.settings import Settings
+from icl_lab.analysis.llc.spectrum import EXACT, How, predict
+from icl_lab.store import layout, rundir
+from icl_lab.store.params import read_params
+from tests.doors import Refused, ran, refused
+from tests.runners.tiny import Workshop, copied
 
-RNG = np.random.default_rng(0)
+__all__ = ["ran", "refused"]
 
-
-def quadratic(size: int) -> tuple[Model, np.ndarray, Any]:
-    """L = w.A w / 2 with an indefinite A, its parameters in two modules."""
-    root = RNG.standard_normal((size, size))
-    matrix = (root + root.T) / 2
-
-    def losses(params: Any, tasks: Any) -> Any:
-        w = jnp.concatenate([params["a"]["w"], params["b"]["w"].ravel()])
-        return tasks * (w @ jnp.asarray(matrix, w.dtype) @ w) / 2
-
-    params = {"a": {"w": np.zeros(1)}, "b": {"w": np.zeros((1, size - 1))}}
-    return Model(init=lambda key: params, predict=losses, losses=losses), matrix, params
+TASKS = ["--tasks", "128", "--batch_size", "64"]
 
 
-@pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize("size", [2, 3, 4, 30])
-def test_ends_are_those_of_the_dense_hessian(size: int) -> None:
-    model, matrix, params = quadratic(size)
-    spectrum = np.linalg.eigvalsh(matrix)
-    tasks = np.array([0.5, 1.5])  # losses are averaged over tasks
-    tolerance = 1e-2 * np.abs(spectrum).max()
-    assert eigenvalue_ends(model, params, tasks) == pytest.approx((spectrum[0], spectrum[-1]), abs=tolerance)
-    assert largest_eigenvalue(model, params, tasks) == pytest.approx(spectrum[-1], abs=tolerance)
+def test_it_predicts_at_every_nbeta_and_gamma(workshop: Workshop, lsa1_run: Path, tmp_path: Path) -> None:
+    run = copied(lsa1_run, tmp_path / "run")
+    (run / layout.LOCK).touch()
+    line = ["--run", run, "--nbetas", "10,1000", "--gammas", "100,1e4", "--eps", "1e-5", *TASKS]
+    done = workshop.run("analysis.curvature", *line)
+    assert done.returncode == 0, done.stderr
+    table = pd.read_csv(run / layout.CURVATURE)
+    assert [*zip(table["nbeta"], table["gamma"], strict=True)] == [
+        (10.0, 100.0),
+        (10.0, 1e4),
+        (1000.0, 100.0),
+        (1000.0, 1e4),
+    ]
+    settings = Settings(tasks=128, batch_size=64)
+    spectrum = Estimator(rundir.read_config(run), settings).spectrum(read_params(run))
+    assert (table["h_min"] <= table["h_1"]).all()
+    for row in table.to_dict("records"):
+        expected = predict(spectrum, row["nbeta"], row["gamma"], How(1e-5, 64))
+        parts = [row[name] for name in ("curvature", "step_part", "noise_part", "slope_part", "predicted")]
+        np.testing.assert_allclose(parts, [*expected[:4], expected.total], rtol=1e-4)  # two processes' float32
+        assert (row["note"] == "saddle") == bool(np.isnan(expected.curvature))
+        assert 0 <= row["held_by_gamma"] <= 1
+    assert f"trace {table['trace'].iloc[0]:.4g}" in done.stdout
+    plain = predict(spectrum, 10.0, 100.0, EXACT)
+    assert (plain.step, plain.noise) == (0.0, 0.0)
 
 
-@pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize("kept", [2, 12])
-def test_a_mask_takes_the_block_of_what_moves(kept: int) -> None:
-    model, matrix, params = quadratic(30)
-    mask = {"a": {"w": np.zeros(1)}, "b": {"w": (np.arange(29) < kept)[None].astype(float)}}
-    block = np.linalg.eigvalsh(matrix[1 : kept + 1, 1 : kept + 1])
-    found = eigenvalue_ends(model, params, np.ones(1), mask)
-    assert found == pytest.approx((block[0], block[-1]), abs=1e-2 * np.abs(block).max())
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (["--nbetas", "0"], "argument --nbetas: '0' is not a number above 0"),
+        (["--gammas", "-1"], "argument --gammas: '-1' is not a number above 0"),
+        (["--mask", "("], "mask is '(', which is no regular expression"),
+        (["--checkpoints", "all"], "has no snapshots of its training; --config.snapshots=true keeps them"),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    flags: list[str], sentence: str, lsa1_run: Path, tmp_path: Path, refused: Refused
+) -> None:
+    run = copied(lsa1_run, tmp_path / "run")
+    (run / layout.LOCK).touch()
+    assert sentence in refused("analysis.curvature", "--run", run, *TASKS, *flags)

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from icl_lab.analysis.hessian import check_probes, hessian, probes_of, quadratic_forms
+from icl_lab.analysis.hessian import check_probes, hessian, largest_eigenvalue, probes_of, quadratic_forms
 from icl_lab.src.checks import ConfigError
 from icl_lab.src.model import Model
 
@@ -60,3 +60,29 @@ def test_a_diagonal_hessian_needs_no_luck() -> None:
 def test_fewer_than_two_probes_are_refused(probes: int) -> None:
     with pytest.raises(ConfigError, match=f"probes is {probes}; it must be 2 or more"):
         check_probes(probes)
+
+
+RNG = np.random.default_rng(0)
+
+
+def in_two_modules(size: int) -> tuple[Model, np.ndarray, Any]:
+    """L = w.A w / 2 with an indefinite A, its parameters in two modules."""
+    root = RNG.standard_normal((size, size))
+    matrix = (root + root.T) / 2
+
+    def losses(params: Any, tasks: Any) -> Any:
+        w = jnp.concatenate([params["a"]["w"], params["b"]["w"].ravel()])
+        return tasks * (w @ jnp.asarray(matrix, w.dtype) @ w) / 2
+
+    params = {"a": {"w": np.zeros(1)}, "b": {"w": np.zeros((1, size - 1))}}
+    return Model(init=lambda key: params, predict=losses, losses=losses), matrix, params
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("size", [2, 3, 4, 30])
+def test_the_largest_eigenvalue_is_that_of_the_dense_hessian(size: int) -> None:
+    model, matrix, params = in_two_modules(size)
+    spectrum = np.linalg.eigvalsh(matrix)
+    tasks = np.array([0.5, 1.5])  # losses are averaged over tasks
+    tolerance = 1e-2 * np.abs(spectrum).max()  # Lanczos stops there
+    assert largest_eigenvalue(model, params, tasks) == pytest.approx(spectrum[-1], abs=tolerance)
