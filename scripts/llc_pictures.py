@@ -1,12 +1,12 @@
-"""Draws docs/figures/llc_traces.png: traces of usable chains and of others, on losses of a few parameters.
+"""Draws docs/figures/llc_traces.png: the chains of each verdict and of each reason, on losses of a few parameters.
 
 python -m scripts.llc_pictures [--out docs/figures]
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,31 +18,55 @@ from icl_lab.store.outputs import out_folder
 
 if TYPE_CHECKING:
     from jax import Array
+    from matplotlib.axes import Axes
 
-CURVATURES = (1.0, 0.3, 0.1, 0.03)
+    from icl_lab.analysis.llc.estimate import Estimate
+
+CURVATURES = (1.0, 0.3, 0.1, 0.0)
 FIGURE = "llc_traces.png"
-CHAINS, BURN_IN, DRAWS = 8, 100, 300
-SHOWN = 3  # chains, of those that are measured
+CHAINS, BURN_IN, DRAWS = 96, 200, 400
+COLUMNS = 3
+SHOWN = 4  # chains, of those that are measured
 RUNNING = 10  # draws that a trace is averaged over, for the eye
+LETTERS = 56  # of a line above a panel
 
 
 class Picture(NamedTuple):
-    """A loss of a few parameters around 0, the loss of its null predictor, settings, and the diagnostic to look at."""
+    """A loss of a few parameters and where its chains begin, w*; what it shows; settings.
+
+    title: the verdict that it has, or the word of the reason that it has first.
+    """
 
     title: str
-    sign: str
+    shows: str
     loss: Callable[[Array], Array]
-    null: float
-    eps: float
-    nbeta: float
-    gamma: float
+    centre: Sequence[float]
+    settings: Mapping[str, Any]
 
 
 def bowl(w: Array) -> Array:
-    """Half of sum of h w^2."""
+    """Half of sum of h w^2: three directions that are curved, and a flat one."""
     import jax.numpy as jnp
 
     value: Array = 0.5 * jnp.sum(jnp.asarray(CURVATURES, w.dtype) * w**2)
+    return value
+
+
+def quartic(w: Array) -> Array:
+    """Sum of w^4, whose Hessian is 0."""
+    value: Array = (w**4).sum()
+    return value
+
+
+def slope(w: Array) -> Array:
+    """A bowl that goes on falling along one parameter: 0 is no minimum."""
+    value: Array = bowl(w) - 0.05 * w[0]
+    return value
+
+
+def pass_between_two_valleys(w: Array) -> Array:
+    """A bowl that falls on both sides of 0 along one parameter."""
+    value: Array = bowl(w) - 0.5 * w[3] ** 2 + w[3] ** 4
     return value
 
 
@@ -54,89 +78,138 @@ def crater(w: Array) -> Array:
     return value
 
 
-def slope(w: Array) -> Array:
-    """A bowl that goes on falling along one parameter: 0 is no minimum."""
-    value: Array = bowl(w) - 0.25 * w[0]
+def valleys_that_cross(w: Array) -> Array:
+    """w1^4 w2^2: a minimum along both axes, and a more degenerate one where they cross."""
+    value: Array = w[0] ** 4 * w[1] ** 2
     return value
 
 
+ORIGIN = (0.0, 0.0, 0.0, 0.0)
 PICTURES = (
-    Picture("usable", "r_hat", bowl, 10.0, 2e-3, 100.0, 20.0),
-    Picture("eps too small: still moving", "r_hat", bowl, 10.0, 3e-5, 100.0, 20.0),
-    Picture("eps too large", "stability", bowl, 10.0, 2.5e-2, 100.0, 20.0),
-    Picture("saturated: pull too weak", "saturation", crater, 1.0, 5e-2, 6.0, 0.05),
-    Picture("w* is no minimum", "below", slope, 10.0, 2e-3, 100.0, 20.0),
-    Picture("pull too strong: gamma decides", "relaxation", bowl, 10.0, 1e-4, 100.0, 5000.0),
+    Picture("LLC", "three curved directions, a flat one: 3/2", bowl, ORIGIN, {"nbeta": 1e4, "gamma": 10.0, "thin": 5}),
+    Picture("curvature", "the same loss, a strong pull", bowl, ORIGIN, {"nbeta": 1000.0, "gamma": 5000.0}),
+    Picture(
+        "LLC at this nbeta",
+        "sum of w^4 of four: 1",
+        quartic,
+        ORIGIN,
+        {"nbeta": 1e4, "gamma": 10.0, "eps": 1e-3, "thin": 10},
+    ),
+    Picture(
+        "undecided",
+        "sum of w^4, a stronger pull",
+        quartic,
+        ORIGIN,
+        {"nbeta": 1e4, "gamma": 300.0, "eps": 5e-4, "thin": 5},
+    ),
+    Picture("off minimum", "the loss has a slope at w*", slope, ORIGIN, {"nbeta": 100.0, "gamma": 20.0}),
+    Picture(
+        "saddle",
+        "the loss falls on both sides of w*",
+        pass_between_two_valleys,
+        ORIGIN,
+        {"nbeta": 100.0, "gamma": 20.0, "thin": 2},
+    ),
+    Picture(
+        "saturated",
+        "the loss is bounded, the pull too weak",
+        crater,
+        ORIGIN,
+        {"nbeta": 6.0, "gamma": 0.1, "null_loss": 1.0, "thin": 20},
+    ),
+    Picture(
+        "escaped",
+        "a valley leads to a more degenerate minimum",
+        valleys_that_cross,
+        (1.0, 0.0),
+        {"nbeta": 100.0, "gamma": 0.3, "eps": 1e-4, "thin": 100, "sampler": "sghmc"},
+    ),
+    Picture("not mixed", "eps is too small", bowl, ORIGIN, {"nbeta": 100.0, "gamma": 20.0, "eps": 1e-5}),
+    Picture("step too long", "eps is too large", bowl, ORIGIN, {"nbeta": 100.0, "gamma": 20.0, "eps": 1.2e-2}),
+    Picture("cannot be computed", "eps is far too large", quartic, ORIGIN, {"nbeta": 1e4, "gamma": 1.0, "eps": 3e-2}),
 )
 
 
-def traces(picture: Picture) -> dict[str, np.ndarray]:
-    """The traces of the chains of a picture."""
-    import jax
+def estimated(picture: Picture) -> Estimate:
+    """The estimate of a picture, by `icl_lab.llc`."""
     import jax.numpy as jnp
 
-    from icl_lab.analysis.llc import sgld
-    from icl_lab.src.prng import key
+    from icl_lab.analysis.llc.any_model import llc
 
     def losses(w: Array, batch: Array) -> Array:
         values: Array = picture.loss(w) + 0 * batch
         return values
 
-    tasks, centre = jnp.zeros(8), jnp.zeros(len(CURVATURES))
-    target = sgld.Target(losses, centre, picture.nbeta, picture.gamma)
-    source, steps = sgld.all_tasks(losses, centre, tasks), sgld.Steps(BURN_IN, DRAWS)
-
-    @jax.jit
-    def run(keys: Array) -> sgld.Draws:
-        return jax.vmap(lambda chain_key: sgld.chain(chain_key, target, source, tasks, picture.eps, steps))(keys)
-
-    drawn = run(jax.random.split(key(0), CHAINS))
-    kept = {name: values for name, values in drawn._asdict().items() if not isinstance(values, tuple)}
-    return {name: np.asarray(values, float) for name, values in kept.items()}
+    lengths: dict[str, Any] = {"batch_size": None, "chains": CHAINS, "burn_in": BURN_IN, "draws": DRAWS}
+    return llc(losses, jnp.asarray(picture.centre), jnp.zeros(1), **lengths | dict(picture.settings))
 
 
-def reported(picture: Picture, drawn: dict[str, np.ndarray]) -> str:
-    """The LLC, the diagnostic to look at, and whether a picture's chains may be used."""
-    from icl_lab.analysis.llc.estimate import of_traces
-    from icl_lab.analysis.llc.settings import Settings
-    from icl_lab.store.llc_rows import NONE
+def reported(estimate: Estimate) -> str:
+    """The LLC with its interval, its prediction and, without a reason, the derivatives and the degree; else the first
+    reason.
+    """
+    value = f"{estimate.value:.2f} [{estimate.low:.2f}, {estimate.high:.2f}]"
+    if estimate.prediction is not None and np.isfinite(estimate.prediction.total):
+        value += f", quadratic {estimate.prediction.total:.2f}"
+    if estimate.reasons:
+        return f"{value}\n{textwrap.fill(estimate.reasons[0].partition(': ')[2], LETTERS)}"
+    by = f"derivatives: nbeta {estimate.d_nbeta:+.2f}, gamma {estimate.d_gamma:+.2f}; degree {estimate.degree:.1f}"
+    return f"{value}\n{by}"
 
-    lengths = Settings(chains=CHAINS, burn_in=BURN_IN, draws=DRAWS)
-    settings = replace(lengths, eps=picture.eps, nbeta=picture.nbeta, gamma=picture.gamma)
-    size = len(CURVATURES)
-    diagnosis = of_traces(drawn, settings, 0.0, picture.null, 0.0, size, top_eigenvalue=max(CURVATURES))
-    llc = picture.nbeta * drawn["excess"][:, BURN_IN:].mean()
-    told = "not usable" if diagnosis.verdict == NONE else "usable"
-    return f"LLC {llc:.2g}, {picture.sign} {getattr(diagnosis, picture.sign):.3g}\n{told}"
+
+def panel_of(panel: Axes, picture: Picture, estimate: Estimate) -> None:
+    """A picture: some of its chains, 0, the LLC, and above them what is reported."""
+    from icl_lab.plots import style
+
+    kernel, values = np.ones(RUNNING) / RUNNING, estimate.settings.nbeta * estimate.traces["excess"][:SHOWN]
+    diverged = not np.isfinite(values).all()
+    for one in values:
+        if diverged:
+            panel.plot(one[np.isfinite(one)], "o-", linewidth=0.7, markersize=2)
+        else:
+            panel.plot(np.convolve(one, kernel, "valid"), linewidth=0.7)
+    if diverged:
+        panel.set_yscale("symlog", linthresh=1.0)
+        panel.set_yticks([0, 1e10, 1e20, 1e30])
+    else:
+        panel.axvspan(0, BURN_IN, color=style.PALE, zorder=0)
+        panel.axhline(estimate.value, color="black", linewidth=0.8)
+    panel.axhline(0, color=style.GREY, linewidth=0.6)
+    panel.set_title(reported(estimate), fontsize=6.5)
+    panel.text(
+        *(0.5, 1.42),
+        f"{picture.title}: {picture.shows}",
+        transform=panel.transAxes,
+        fontsize=8,
+        fontweight="bold",
+        ha="center",
+    )
+    panel.set_xlabel("draw")
 
 
 def draw(folder: Path) -> Path:
     """Draws all of them into one figure."""
     from icl_lab.plots import style
 
-    figure, axes = style.new_figure(2, 3, width=2.6, height=2.0)
-    for panel, picture in zip(axes.flat, PICTURES, strict=True):
-        drawn = traces(picture)
-        kernel = np.ones(RUNNING) / RUNNING
-        for values in picture.nbeta * drawn["excess"][:SHOWN]:
-            panel.plot(np.convolve(values, kernel, "valid"), linewidth=0.7)
-        panel.axvspan(0, BURN_IN, color=style.PALE, zorder=0)
-        panel.axhline(0, color=style.GREY, linewidth=0.6)
-        panel.set_title(f"{picture.title}\n{reported(picture, drawn)}", fontsize=7.5)
-        panel.set_xlabel("draw")
+    figure, axes = style.new_figure(-(-len(PICTURES) // COLUMNS), COLUMNS, width=3.0, height=2.3)
+    for panel, picture in zip(axes.flat, PICTURES, strict=False):
+        panel_of(panel, picture, estimated(picture))
+    for panel in axes.flat[len(PICTURES) :]:
+        panel.set_axis_off()
     for panel in axes[:, 0]:
         panel.set_ylabel("nbeta x excess loss")
     style.caption(
         figure,
-        f"{SHOWN} of {CHAINS} chains each, running means of {RUNNING} draws, burn-in shaded; below each title what is "
-        "reported",
+        f"{SHOWN} of {CHAINS} chains each, running means of {RUNNING} draws; burn-in shaded, black the LLC. Above "
+        "each: the verdict or the reason against it, in bold; the LLC with its 95 % interval and the quadratic "
+        "prediction; what the verdict is from",
     )
     return style.save(figure, folder / FIGURE)
 
 
 def parser() -> cli.Parser:
     """The flags."""
-    built = cli.Parser("scripts.llc_pictures", "Draws traces of usable chains and of others for docs/llc.md.")
+    built = cli.Parser("scripts.llc_pictures", "Draws the chains of each verdict and each reason for docs/llc.md.")
     built.add_argument("--out", type=out_folder, default="docs/figures", help="folder of the figure")
     return built
 

@@ -205,7 +205,7 @@ def test_every_output_is_of_a_type_that_looks_at_its_place(parsers: dict[str, cl
 WORK: dict[str, tuple[list[str], str, str]] = {
     "analysis.gd_curve": (["--out", "out/x.json"], "out/x.json", "data_of"),
     "scripts.gpu_check": (["--out", "out/x.json"], "out/x.json", "_so_far"),
-    "scripts.llc_pictures": (["--out", "out"], "out/llc_traces.png", "traces"),
+    "scripts.llc_pictures": (["--out", "out"], "out/llc_traces.png", "estimated"),
     "scripts.llc_validation": (["--out", "out"], "out/validation.md", "_printed"),
     "studies.error_rates": (["--report", "out"], "out/ledger/error_rates.csv", "rates"),
     "studies.order_noise.predictions": (["--report", "out"], "out/order_noise/predictions.csv", "Predictions"),
