@@ -28,13 +28,13 @@ CHAINS, BURN_IN, DRAWS = 96, 200, 400
 COLUMNS = 3
 SHOWN = 4  # chains, of those that are measured
 RUNNING = 10  # draws that a trace is averaged over, for the eye
-LETTERS = 56  # of a line above a panel
+LETTERS = 50  # of a line above a panel
 
 
 class Picture(NamedTuple):
     """A loss of a few parameters and where its chains begin, w*; what it shows; settings.
 
-    title: the verdict that it has, or the word of the reason that it has first.
+    title: the verdict that it is drawn for, or the word of the reason, which comes first.
     """
 
     title: str
@@ -93,7 +93,7 @@ PICTURES = (
         "sum of w^4 of four: 1",
         quartic,
         ORIGIN,
-        {"nbeta": 1e4, "gamma": 10.0, "eps": 1e-3, "thin": 10},
+        {"nbeta": 1e4, "gamma": 10.0, "eps": 2e-4, "thin": 30},
     ),
     Picture(
         "undecided",
@@ -144,20 +144,23 @@ def estimated(picture: Picture) -> Estimate:
     return llc(losses, jnp.asarray(picture.centre), jnp.zeros(1), **lengths | dict(picture.settings))
 
 
+def said(estimate: Estimate) -> str:
+    """The verdict, or the word of the first reason against it."""
+    return estimate.reasons[0].partition(":")[0] if estimate.reasons else estimate.verdict
+
+
 def reported(estimate: Estimate) -> str:
-    """The LLC with its interval, its prediction and, without a reason, the derivatives and the degree; else the first
-    reason.
-    """
+    """The LLC with its interval, the prediction, and what the verdict is from: derivatives and degree, or a reason."""
     value = f"{estimate.value:.2f} [{estimate.low:.2f}, {estimate.high:.2f}]"
     if estimate.prediction is not None and np.isfinite(estimate.prediction.total):
-        value += f", quadratic {estimate.prediction.total:.2f}"
+        value += f", quadratic prediction {estimate.prediction.total:.2f}"
     if estimate.reasons:
         return f"{value}\n{textwrap.fill(estimate.reasons[0].partition(': ')[2], LETTERS)}"
     by = f"derivatives: nbeta {estimate.d_nbeta:+.2f}, gamma {estimate.d_gamma:+.2f}; degree {estimate.degree:.1f}"
     return f"{value}\n{by}"
 
 
-def panel_of(panel: Axes, picture: Picture, estimate: Estimate) -> None:
+def fill(panel: Axes, picture: Picture, estimate: Estimate) -> None:
     """A picture: some of its chains, 0, the LLC, and above them what is reported."""
     from icl_lab.plots import style
 
@@ -175,15 +178,8 @@ def panel_of(panel: Axes, picture: Picture, estimate: Estimate) -> None:
         panel.axvspan(0, BURN_IN, color=style.PALE, zorder=0)
         panel.axhline(estimate.value, color="black", linewidth=0.8)
     panel.axhline(0, color=style.GREY, linewidth=0.6)
-    panel.set_title(reported(estimate), fontsize=6.5)
-    panel.text(
-        *(0.5, 1.42),
-        f"{picture.title}: {picture.shows}",
-        transform=panel.transAxes,
-        fontsize=8,
-        fontweight="bold",
-        ha="center",
-    )
+    bold = said(estimate).replace(" ", r"\ ")
+    panel.set_title(f"$\\bf{{{bold}}}$\n{picture.shows}\n{reported(estimate)}", fontsize=7.5)
     panel.set_xlabel("draw")
 
 
@@ -191,9 +187,9 @@ def draw(folder: Path) -> Path:
     """Draws all of them into one figure."""
     from icl_lab.plots import style
 
-    figure, axes = style.new_figure(-(-len(PICTURES) // COLUMNS), COLUMNS, width=3.0, height=2.3)
+    figure, axes = style.new_figure(-(-len(PICTURES) // COLUMNS), COLUMNS, width=3.3, height=2.3)
     for panel, picture in zip(axes.flat, PICTURES, strict=False):
-        panel_of(panel, picture, estimated(picture))
+        fill(panel, picture, estimated(picture))
     for panel in axes.flat[len(PICTURES) :]:
         panel.set_axis_off()
     for panel in axes[:, 0]:
