@@ -48,13 +48,17 @@ PACKAGES = {
 }
 # import name -> the extra in pyproject.toml that brings it; in a checkout requirements-EXTRA.txt pins it
 EXTRAS = {
-    "blackjax": "dev",
+    "arviz": "llc",
+    "blackjax": "llc",
+    "equinox": "examples",
+    "flax": "examples",
     "jinja2": "dev",
     "pytest": "dev",
     "ray": "ray",
     "submitit": "slurm",
     "tensorboard": "tensorboard",
     "wandb": "wandb",
+    "xarray": "llc",
 }
 MOST_THREADS = 1024  # no machine has more, and 100 000 threads would need gigabytes before the first step
 

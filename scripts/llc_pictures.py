@@ -1,4 +1,6 @@
-"""Draws docs/figures/llc_traces.png: the chains of each verdict and of each reason, on losses of a few parameters.
+"""Draws docs/figures/llc_traces.png and llc_reasons.png: chains of each verdict and of each reason against an estimate.
+
+Losses have a few parameters, and settings are chosen so that one thing is wrong.
 
 python -m scripts.llc_pictures [--out docs/figures]
 """
@@ -23,12 +25,11 @@ if TYPE_CHECKING:
     from icl_lab.analysis.llc.estimate import Estimate
 
 CURVATURES = (1.0, 0.3, 0.1, 0.0)
-FIGURE = "llc_traces.png"
+VERDICTS_FIGURE, REASONS_FIGURE = "llc_traces.png", "llc_reasons.png"
 CHAINS, BURN_IN, DRAWS = 96, 200, 400
-COLUMNS = 3
-SHOWN = 4  # chains, of those that are measured
-RUNNING = 10  # draws that a trace is averaged over, for the eye
-LETTERS = 50  # of a line above a panel
+SHOWN = 2  # chains, of those that are measured
+RUNNING = 20  # draws that a trace is averaged over, for the eye
+LETTERS = 48  # of a line above a panel
 
 
 class Picture(NamedTuple):
@@ -85,7 +86,7 @@ def valleys_that_cross(w: Array) -> Array:
 
 
 ORIGIN = (0.0, 0.0, 0.0, 0.0)
-PICTURES = (
+VERDICTS = (
     Picture("LLC", "three curved directions, a flat one: 3/2", bowl, ORIGIN, {"nbeta": 1e4, "gamma": 10.0, "thin": 5}),
     Picture("curvature", "the same loss, a strong pull", bowl, ORIGIN, {"nbeta": 1000.0, "gamma": 5000.0}),
     Picture(
@@ -93,7 +94,7 @@ PICTURES = (
         "sum of w^4 of four: 1",
         quartic,
         ORIGIN,
-        {"nbeta": 1e4, "gamma": 10.0, "eps": 2e-4, "thin": 30},
+        {"nbeta": 1e4, "gamma": 10.0, "eps": 2e-4, "chains": 384, "thin": 10},
     ),
     Picture(
         "undecided",
@@ -102,6 +103,8 @@ PICTURES = (
         ORIGIN,
         {"nbeta": 1e4, "gamma": 300.0, "eps": 5e-4, "thin": 5},
     ),
+)
+REASONS = (
     Picture("off minimum", "the loss has a slope at w*", slope, ORIGIN, {"nbeta": 100.0, "gamma": 20.0}),
     Picture(
         "saddle",
@@ -152,8 +155,10 @@ def said(estimate: Estimate) -> str:
 def reported(estimate: Estimate) -> str:
     """The LLC with its interval, the prediction, and what the verdict is from: derivatives and degree, or a reason."""
     value = f"{estimate.value:.2f} [{estimate.low:.2f}, {estimate.high:.2f}]"
-    if estimate.prediction is not None and np.isfinite(estimate.prediction.total):
-        value += f", quadratic prediction {estimate.prediction.total:.2f}"
+    if not np.isfinite(estimate.value):
+        value = "no number"
+    elif estimate.prediction is not None and np.isfinite(estimate.prediction.total):
+        value += f", predicted {estimate.prediction.total:.2f}"
     if estimate.reasons:
         return f"{value}\n{textwrap.fill(estimate.reasons[0].partition(': ')[2], LETTERS)}"
     by = f"derivatives: nbeta {estimate.d_nbeta:+.2f}, gamma {estimate.d_gamma:+.2f}; degree {estimate.degree:.1f}"
@@ -174,39 +179,45 @@ def fill(panel: Axes, picture: Picture, estimate: Estimate) -> None:
     if diverged:
         panel.set_yscale("symlog", linthresh=1.0)
         panel.set_yticks([0, 1e10, 1e20, 1e30])
+        panel.set_xticks(range(int(np.isfinite(values).sum(axis=1).max())))
     else:
+        panel.set_xticks([0, BURN_IN, BURN_IN + DRAWS])
         panel.axvspan(0, BURN_IN, color=style.PALE, zorder=0)
         panel.axhline(estimate.value, color="black", linewidth=0.8)
     panel.axhline(0, color=style.GREY, linewidth=0.6)
     bold = said(estimate).replace(" ", r"\ ")
-    panel.set_title(f"$\\bf{{{bold}}}$\n{picture.shows}\n{reported(estimate)}", fontsize=7.5)
-    panel.set_xlabel("draw")
+    panel.set_title(f"$\\bf{{{bold}}}$\n{picture.shows}\n{reported(estimate)}", fontsize=7)
+    panel.tick_params(labelsize=7)
 
 
-def draw(folder: Path) -> Path:
-    """Draws all of them into one figure."""
+def draw(folder: Path) -> list[Path]:
+    """Draws the verdicts into one figure, and the reasons into another."""
+    verdicts = _drawn(folder / VERDICTS_FIGURE, VERDICTS, 2, 3.6)
+    return [verdicts, _drawn(folder / REASONS_FIGURE, REASONS, 3, 2.7)]
+
+
+def _drawn(path: Path, pictures: Sequence[Picture], columns: int, width: float) -> Path:
     from icl_lab.plots import style
 
-    figure, axes = style.new_figure(-(-len(PICTURES) // COLUMNS), COLUMNS, width=3.3, height=2.3)
-    for panel, picture in zip(axes.flat, PICTURES, strict=False):
+    figure, axes = style.new_figure(-(-len(pictures) // columns), columns, width=width, height=1.9)
+    for panel, picture in zip(axes.flat, pictures, strict=False):
         fill(panel, picture, estimated(picture))
-    for panel in axes.flat[len(PICTURES) :]:
+    for panel in axes.flat[len(pictures) :]:
         panel.set_axis_off()
     for panel in axes[:, 0]:
-        panel.set_ylabel("nbeta x excess loss")
+        panel.set_ylabel("nbeta x excess loss", fontsize=7)
     style.caption(
         figure,
-        f"{SHOWN} of {CHAINS} chains each, running means of {RUNNING} draws; burn-in shaded, black the LLC. Above "
-        "each: the verdict or the reason against it, in bold; the LLC with its 95 % interval and the quadratic "
-        "prediction; what the verdict is from",
+        f"{SHOWN} chains of each over draws, running means of {RUNNING}; burn-in shaded, black the estimate. Bold: "
+        "what is said of it; below, the loss, the estimate with its 95 % interval, and why",
     )
-    return style.save(figure, folder / FIGURE)
+    return style.save(figure, path)
 
 
 def parser() -> cli.Parser:
     """The flags."""
     built = cli.Parser("scripts.llc_pictures", "Draws the chains of each verdict and each reason for docs/llc.md.")
-    built.add_argument("--out", type=out_folder, default="docs/figures", help="folder of the figure")
+    built.add_argument("--out", type=out_folder, default="docs/figures", help="folder of the figures")
     return built
 
 
@@ -215,8 +226,9 @@ def main(argv: Sequence[str]) -> Any:
     from icl_lab.plots import style
 
     flags = parser().parse(list(argv))
-    outputs.check([flags.out / FIGURE], style.WRITER)
-    print(style.styled(draw)(flags.out))
+    outputs.check([flags.out / name for name in (VERDICTS_FIGURE, REASONS_FIGURE)], style.WRITER)
+    for path in style.styled(draw)(flags.out):
+        print(path)
 
 
 if __name__ == "__main__":
