@@ -367,6 +367,42 @@ def check_an_input_distribution_without_moments(copy: Path, compiled: Path) -> N
     assert f"not defined: {headline['gd_loss_averaged_reason']}" in done.stdout
 
 
+def llc_examples(root: Path) -> list[tuple[str, str]]:
+    """The examples in Python of the page on the LLC, each with what the page says that it prints, "" if nothing."""
+    found = blocks(root / "docs/llc.md")
+    after = [*found[1:], ("", "", "")]
+    return [
+        (code, out if kind == "text" else "")
+        for (a, _, code), (kind, _, out) in zip(found, after, strict=True)
+        if a == "python"
+    ]
+
+
+def test_the_first_example_on_the_llc_has_eight_lines_and_its_command_is_of_a_default_run(root: Path) -> None:
+    code, printed = llc_examples(root)[0]
+    assert len([line for line in code.splitlines() if line]) <= 8
+    assert printed.endswith(": LLC\n")
+    (_, _, first), *_ = blocks(root / "docs/llc.md")
+    assert "runs/demo_concat" in first
+    assert "--out runs/demo_concat" in (root / "Makefile").read_text()
+
+
+@pytest.mark.slow
+def test_the_examples_on_the_llc_have_the_verdicts_that_the_page_shows(root: Path, tmp_path: Path) -> None:
+    """And the values, within the intervals shown; another machine's chains are others in their last bits."""
+    copy = copy_of(root, tmp_path / "copy")
+    for code, shown in llc_examples(root):
+        (copy / "example.py").write_text(code)
+        done = run([sys.executable, "example.py"], copy, tmp_path / "compiled")
+        assert done.returncode == 0, (code, done.stderr)
+        values = [(line.split()[0], line.rpartition(": ")[2]) for line in done.stdout.splitlines() if "nbeta" in line]
+        lines = [line for line in shown.splitlines() if " at nbeta " in line]
+        for line, (value, verdict) in zip(lines, values, strict=bool(shown)):
+            low, high = (float(each) for each in re.findall(r"\[(.*), (.*)\]", line)[0])
+            assert low <= float(value) <= high, line
+            assert verdict == line.rpartition(": ")[2], line
+
+
 LISTS_IN_README = (
     ("paper", "claims of papers"),
     ("ours", "claims of ours"),
