@@ -17,6 +17,7 @@ pytestmark = pytest.mark.robust
 # command line -> what it needs besides requirements.txt
 NEEDS = {
     "analysis.llc --run run --sampler hmc --batches full": ["blackjax"],
+    "analysis.llc_calibrate --run run --sampler hmc --batches full": ["blackjax"],
     "analysis.llc --run run --follow --executor ray": ["ray"],
     "runners.run_concat_inputs_targets --out run --llc_every 2 --llc_sampler hmc --llc_batches full": ["blackjax"],
     "scripts.llc_validation --out run": ["blackjax"],
@@ -35,6 +36,8 @@ NEEDS = {
 # what each of these imports is used for in commands that reach it and do not use it
 NOT_USED = {"sweeps", "eval_order", "eval_noise", "eval_diversity", "eval_languages"}  # no estimate in a sweep's runs
 NOT_USED |= {"analysis.stages"}  # it reads estimates
+NOT_USED |= {"analysis.curvature"}  # it draws no chain
+NOT_USED |= {"analysis.develop", "analysis.llc_saturation", "scripts.llc_pictures", "benchmarks.bench"}  # not by HMC
 NOT_USED |= {"scripts.demo_seeds", "scripts.smoke_train"}  # nor in these
 NOT_USED |= {"studies.error_rates", "studies.order_noise.predictions"}  # they make no page
 OPTIONAL = {"torch"}  # measured where it is installed, and named in the results where it is not
