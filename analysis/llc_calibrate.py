@@ -297,7 +297,11 @@ def _settings(flags: argparse.Namespace) -> Settings:
 def _add(parser: cli.Parser) -> None:
     parser.needs("blackjax", when=lambda flags: flags.sampler == "hmc")
     cli.add_list(parser, "--steps", _checkpoint, [*WORDS], f"checkpoints: {', '.join(WORDS)} or steps")
-    defaults = {"eps": "fractions of the stability bound", "nbeta": "10, 133.3, 1000", "gamma": "1, 10, 100 x nbeta"}
+    defaults = {
+        "eps": "fractions of the stability bound",
+        "nbeta": "10, 133.3, 1000",
+        "gamma": ".01, .1, 1, 10, 100 x nbeta",
+    }
     for name, text in defaults.items():
         cli.add_list(parser, f"--{name}", POSITIVE, (), f"{FLAGS[name]} (default: {text})")
     for name in FLAGS:

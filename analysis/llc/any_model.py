@@ -15,7 +15,7 @@ docs/llc.md says what the numbers mean and how settings are chosen.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,9 +29,12 @@ from icl_lab.analysis.llc.loss import PerSampleLoss, Split, check, finite_losses
 from icl_lab.analysis.llc.mask import mask_vector
 from icl_lab.analysis.llc.settings import MOST_KEPT, Settings
 from icl_lab.analysis.llc.spectrum import Spectrum, ends_of, spectrum_of
+from icl_lab.analysis.llc.verdict import REJECTED
 from icl_lab.src.checks import require
 
 STEP = 0.1  # of the stability bound 1 / (nbeta h_max + gamma), where eps is chosen
+MET = 1.5  # times that: the curvature that draws meet is known as well as they are
+SHORTER, TRIES = 4, 6  # what eps is divided by where chains diverge, or their steps are rejected; how often
 FLAT = 1e-6  # of the largest eigenvalue: below it a direction is flat, which gamma = 0 does not bound
 
 
@@ -90,10 +93,11 @@ def llc(
     plain), whose leaves that are not floating-point arrays are held fixed. data: a pytree of arrays with a leading axis
     of samples.
 
-    eps: of the step w - eps/2 (nbeta g + gamma (w - w*)) + N(0, eps); None takes a tenth of the stability bound.
-    batch_size: samples in a step, drawn with replacement; None, all. chains, burn_in, draws, thin: chains from w*,
-    draws left out, draws kept, steps between two. sampler: "sgld", "rmsprop", "sghmc" (with friction) or "hmc" (all
-    samples, needs blackjax).
+    eps: of the step w - eps/2 (nbeta g + gamma (w - w*)) + N(0, eps); None takes a tenth of the stability bound,
+    or less where that is too much.
+    batch_size: samples in a step, drawn with replacement; None, or n and more, all. chains, burn_in, draws, thin:
+    chains from w*, draws left out, draws kept, steps between two. sampler: "sgld", "rmsprop", "sghmc" (with friction)
+    or "hmc" (all samples, needs blackjax).
     mask: which parameters move: a regular expression of leaf names "a/b/c", or a pytree of booleans or boolean arrays.
     null_loss: of a predictor that knows nothing, by which saturation is measured; without, it is not asked for.
     descend: steps of full-batch descent from w* before the chains. measured_on: a second data set, on which the draws'
@@ -106,7 +110,7 @@ def llc(
     and gamma = 0 with a flat or negative direction. (Lau et al. 2023, Eq. 15.)
     """
     problem, n = _problem(per_sample_loss, params, data, mask, null_loss, measured_on, observe, per_sample)
-    full = batch_size is None or sampler == "hmc"
+    full = batch_size is None or batch_size >= n or sampler == "hmc"
     settings = Settings(
         eps=eps,
         nbeta=nbeta,
@@ -179,6 +183,11 @@ def estimate(
     drawn_with = settings if settings.eps is not None else replace(settings, eps=chosen_eps(settings, top))
     target = sampling.Target(problem.split, problem.data, problem.mask, problem.measured_on, problem.arguments)
     traces = sampling.draws(target, drawn_with, root, step, problem.asked)
+    for _ in range(TRIES if settings.eps is None and settings.sampler != "hmc" else 0):
+        if (shorter := shorter_eps(traces, drawn_with)) is None:
+            break
+        drawn_with = replace(drawn_with, eps=shorter)
+        traces = sampling.draws(target, drawn_with, root, step, problem.asked)
     moving = problem.moving
     return of_traces(
         traces,
@@ -201,6 +210,24 @@ def spectrum_at(problem: Problem) -> Spectrum:
 def chosen_eps(settings: Settings, top: float) -> float:
     """A tenth of the bound of stability, at which the step size adds about 1 / 40."""
     return STEP / (settings.nbeta * max(top, 0.0) + settings.gamma)
+
+
+def shorter_eps(traces: Mapping[str, np.ndarray], settings: Settings) -> float | None:
+    """A smaller eps, where one that the Hessian at w* chose is too large for where the chains go; None where it is not.
+
+    The Hessian bounds eps for a quadratic loss alone. Where w^4 decides the draws meet another curvature: along u it is
+    about (D - 1) E[u.grad L] / E|u|^2 of a loss of degree D. A quarter where a chain diverged, or steps are rejected.
+    """
+    eps, acceptance = settings.step_size, traces["acceptance"]
+    if not np.isfinite(traces["excess"]).all():
+        return eps / SHORTER
+    if np.isfinite(acceptance).any() and float(np.nanmean(acceptance)) < REJECTED:
+        return eps / SHORTER
+    slope, excess, distance = (traces[name][:, settings.burn_in :] for name in ("slope", "excess", "distance"))
+    if not (excess.mean() > 0 and slope.mean() > 0):
+        return None  # off a minimum the degree says nothing
+    met = settings.nbeta * (slope.mean() / excess.mean() - 1) * slope.mean() / np.mean(distance**2) + settings.gamma
+    return STEP / met if eps * met > MET * STEP else None
 
 
 def require_no_flat_direction(low: float, high: float) -> None:

@@ -35,6 +35,10 @@ REMEDIES = {  # the first reason that occurs -> what to try next
     STEP_TOO_LONG: "the steps are too long: leave --eps out",
     NOT_MIXED: "the chains are too short: raise --thin or --burn_in and --draws, or take --sampler sghmc",
 }
+AFTER_DESCENT = {
+    SADDLE: "the descent ends at a saddle: descend further, or raise gamma",
+    OFF_MINIMUM: "the descent has not reached a minimum: descend further, or raise gamma",
+}
 
 
 class Limit(NamedTuple):
@@ -170,7 +174,8 @@ def next_step(estimates: Sequence[Estimate]) -> str:
         )
     if free:
         return "the intervals of the derivatives are too wide: raise --chains or --draws"
-    for word, remedy in REMEDIES.items():
+    descended = any(one.settings.descend for one in estimates)
+    for word, remedy in (REMEDIES | (AFTER_DESCENT if descended else {})).items():
         if word in words:
             return remedy
     return "no estimate could be computed; the reasons are in the table"

@@ -38,6 +38,7 @@ from icl_lab.store.llc_rows import (
 
 PLATEAU, LOCALISED, QUADRATIC, HIGHER = "plateau", "localised", "quadratic", "higher order"
 FLAT = 0.1  # logarithmic derivatives below which an estimate is on a plateau
+NOT_TWO = 0.5  # from a degree of 2, beyond which no loss is quadratic whatever its estimate
 WITHIN, AT_LEAST = 0.1, 0.05  # of the prediction, within which an estimate is quadratic; and where that is below .5
 NEAR = 1 / 3  # of |w*|: draws nearer than this are near w*
 PART = 0.1  # of the prediction: a part of slope, of minibatches or of step size above it spoils an estimate
@@ -101,13 +102,16 @@ VERDICTS = {(PLATEAU, QUADRATIC): LLC, (LOCALISED, QUADRATIC): CURVATURE, (PLATE
 def _order(of: Evidence) -> str:
     """Whether the interval of the estimate lies within a tenth of the quadratic prediction, or outside it.
 
-    The margin is .05 where the prediction is below .5, and the interval is widened by the prediction's own error.
+    The margin is .05 where the prediction is below .5, and the interval is widened by the prediction's own error. A
+    loss whose degree is clearly not 2 is of higher order, also where its estimate meets the prediction by chance.
     """
     if of.prediction is None or not math.isfinite(of.prediction.total) or not math.isfinite(of.value):
         return UNDECIDED
     margin = max(WITHIN * abs(of.prediction.total), AT_LEAST)
     off = of.value - of.prediction.total
     half = of.t * math.hypot(of.error, of.prediction.error)
+    if abs(of.slopes.degree - 2) - of.t * of.slopes.degree_error > NOT_TWO:
+        return HIGHER
     if abs(off) + half <= margin:
         return QUADRATIC
     return HIGHER if abs(off) - half > margin else UNDECIDED
