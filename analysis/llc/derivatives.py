@@ -5,8 +5,9 @@ With X = nbeta (L(w) - L(w*)), u = w - w*, V = nbeta u.grad L(w) and LLC = E X (
     d LLC / d ln nbeta = LLC - Var X
     d LLC / d ln gamma = -Cov(X, gamma |u|^2 / 2) = -(E V - Cov(X, V)) / 2
 
-The two forms of the second are equal, for E[gamma |u|^2 phi] = E[d phi + u.grad phi - V phi] of any phi (Stein 1981);
-the last one has no noise of directions that the loss does not see. Each divided by LLC is a logarithmic derivative.
+The two forms of the second are equal, for E[gamma |u|^2 phi] = E[d phi + u.grad phi - V phi] of any phi (Stein 1981).
+The last one has no noise of directions that the loss does not see, and more of the bias of the step size. Each divided
+by LLC is a logarithmic derivative.
 
     degree D = E V / E X
 
@@ -23,6 +24,8 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
+
+PREFERRED = 2  # times: by how much the error of the second form has to be smaller
 
 
 class Slopes(NamedTuple):
@@ -70,10 +73,17 @@ def slopes(
             return float(-0.5 * (inner[kept].mean() - crossed) / own[kept].mean())
 
         pulls.append(_over_chains(stein, len(x)))
-    best = min(pulls, key=lambda pair: pair[1], default=(math.nan, math.nan))
+    best = _preferred(pulls)
     if mean[0] == 0:
         return UNKNOWN
     return Slopes(*growth, *best, *degree)
+
+
+def _preferred(pulls: list[tuple[float, float]]) -> tuple[float, float]:
+    """The first form, unless the error of the second is clearly smaller: that one has the bias of the step size."""
+    if not pulls:
+        return math.nan, math.nan
+    return pulls[-1] if PREFERRED * pulls[-1][1] < pulls[0][1] else pulls[0]
 
 
 def _covariance(x: np.ndarray, y: np.ndarray, kept: np.ndarray) -> float:

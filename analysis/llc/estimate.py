@@ -348,19 +348,20 @@ def _numbers(kept: Mapping[str, np.ndarray], traces: Mapping[str, np.ndarray], e
 def _slopes(
     traces: Mapping[str, np.ndarray], kept: Mapping[str, np.ndarray], settings: Settings, forgets: bool
 ) -> derivatives.Slopes:
-    """The derivatives, from the draws that are checked; a draw's second batch is its first where there is no other."""
-    every = -(-traces["excess"].shape[1] // traces.get("second_excess", traces["excess"]).shape[1])
+    """The derivatives, from the draws that are checked; on all data, whose losses have no noise, from every draw."""
+    whole = settings.data == "full" or "second_excess" not in traces
+    every = 1 if whole else -(-traces["excess"].shape[1] // traces.get("second_excess", traces["excess"]).shape[1])
 
     def at_checks(name: str) -> np.ndarray:
         return traces[name][:, ::every][:, -(-settings.burn_in // every) :]
 
     pairs = {"first": at_checks("excess")}
-    pairs["second"] = kept.get("second_excess", pairs["first"])
+    pairs["second"] = pairs["first"] if whole else kept["second_excess"]
     if "distance" in kept:
         pairs["distance"] = at_checks("distance")
     if "slope" in kept:
         pairs["first_slope"] = at_checks("slope")
-        pairs["second_slope"] = kept.get("second_slope", pairs["first_slope"])
+        pairs["second_slope"] = pairs["first_slope"] if whole else kept["second_slope"]
     return derivatives.slopes(pairs, kept, settings.nbeta, settings.gamma, forgets)
 
 
