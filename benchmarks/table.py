@@ -23,7 +23,7 @@ UNITS = ((1.0, "s", 1.0), (1e-3, "ms", 1e3), (0.0, "µs", 1e6))  # (from this ma
 def text(results: Mapping[str, Entry]) -> str:
     """The table and the notes below it."""
     rows = [row for entry in results.values() if "seconds" in entry for row in _rows(entry, results.get("peak"))]
-    lines = [*_aligned([HEADER, *rows]), "", *_sentences(results)] if rows or "peak" in results else []
+    lines = [*aligned([HEADER, *rows]), "", *_sentences(results)] if rows or "peak" in results else []
     return "\n".join([*lines, *(line for prefix in COMPARED for line in _compared(results, prefix))])
 
 
@@ -94,7 +94,7 @@ def _compared(results: Mapping[str, Entry], prefix: str) -> list[str]:
     """The table of what an LLC costs, a development, or activations, and sentences on an LLC's bias by batch size."""
     entries = [entry for name, entry in results.items() if name.startswith(prefix)]
     rows = [row for entry in entries if "llc_seconds" in entry for row in _costs(entry)]
-    table = ["", *_aligned([(COMPARED[prefix], *COMPARED_HEADER), *rows]), ""] if rows else []
+    table = ["", *aligned([(COMPARED[prefix], *COMPARED_HEADER), *rows]), ""] if rows else []
     notes = dict.fromkeys(entry["note"] + "." for entry in entries if entry.get("note"))
     return [*table, *(_bias(entry) for entry in entries if "by_batch" in entry), *notes]
 
@@ -114,7 +114,7 @@ def _bias(entry: Entry) -> str:
     return f"{entry['text']}, with its standard error: {by_batch}."
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """The lines of an aligned Markdown table; the first row is the header."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ["| " + " | ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) + " |" for row in rows]

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.util import find_spec
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from icl_lab.benchmarks.devinterp_worker import decoder_losses
 from icl_lab.lab.environment import num_threads
-from icl_lab.src.decoder_config import DecoderConfig
+from icl_lab.src.decoder_config import DecoderConfig, choices_of
 
 MISSING = "PyTorch is not installed, so its loops are not measured: pip install torch"
 
@@ -30,34 +32,14 @@ def is_installed() -> bool:
 
 
 def losses(params: Mapping[str, Any], tokens: Any, targets: Any, model: DecoderConfig) -> Any:
-    """Half the mean squared error of each sequence [B], of a decoder of regression blocks.
+    """Half the mean squared error of each sequence [B]. params: module/name -> tensor."""
+    return decoder_losses(params, tokens, targets, SimpleNamespace(**fields_of(model)))
 
-    params: module/name -> tensor.
-    """
-    import torch
-    from torch.nn import functional
 
-    def norm(x: Any, name: str) -> Any:
-        return functional.layer_norm(x, x.shape[-1:], params[f"{name}/scale"], params[f"{name}/offset"])
-
-    def linear(x: Any, name: str) -> Any:
-        mapped = x @ params[f"{name}/w"]
-        return mapped + params[f"{name}/b"] if f"{name}/b" in params else mapped
-
-    stream = linear(tokens, "embed/linear") + params["embed/positions"]
-    for layer in range(model.num_layers):
-        block = f"layer_{layer}"
-        stacked = linear(norm(stream, f"{block}/attention_norm"), f"{block}/attention/query_key_value")
-        heads = (*stream.shape[:2], model.num_heads, -1)
-        query, key, value = (part.reshape(heads).transpose(1, 2) for part in stacked.chunk(3, dim=-1))
-        pooled = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
-        pooled = pooled.transpose(1, 2).reshape(stream.shape)
-        added = stream + (linear(pooled, f"{block}/attention/output") if model.attention_output else pooled)
-        hidden = torch.relu(linear(norm(added, f"{block}/mlp_norm"), f"{block}/mlp_in"))
-        added = added + linear(hidden, f"{block}/mlp_out")
-        stream = stream + added if model.doubled_residual else added
-    predictions = linear(norm(stream[:, ::2], "read_out/norm"), "read_out/linear")[:, :, 0]
-    return 0.5 * ((predictions - targets) ** 2).mean(dim=1)
+def fields_of(model: DecoderConfig) -> dict[str, Any]:
+    """What the decoder in PyTorch has to know of a config."""
+    names = ("num_layers", "num_heads", "attention_output", "doubled_residual")
+    return {**{name: getattr(model, name) for name in names}, "activation": choices_of(model).activation}
 
 
 class Chain:
