@@ -65,11 +65,14 @@ def linear_net(folder: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 def trained(preset: str, folder: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """A model that the library trains, on tasks like those of its training."""
-    import icl_lab
     from icl_lab.analysis.llc.estimator import fixed_tasks
+    from icl_lab.analysis.run import Run
+    from icl_lab.lab.guest import as_guest
+    from icl_lab.runners import from_python
     from icl_lab.store.params import flattened
 
-    run = icl_lab.train(preset, steps=STEPS[preset], out=folder / preset, quiet=True)
+    with as_guest():
+        run = Run(from_python.train(preset, {"steps": STEPS[preset], "out": folder / preset, "quiet": True}))
     batch = fixed_tasks(run.config, SAMPLES, {})
     model, tokens = IN_PYTORCH[preset](run.config, batch)
     arrays = {f"params:{name}": value for name, value in flattened(run.params).items()}

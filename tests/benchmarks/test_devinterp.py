@@ -5,7 +5,7 @@ What needs PyTorch and devinterp runs where DEVINTERP_PYTHON names an interprete
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -39,6 +39,7 @@ from icl_lab.src.checks import UsageError
 from icl_lab.src.data import sample_batch
 from icl_lab.src.prng import key
 from icl_lab.src.sequences import sample_sequences
+from icl_lab.store.atomic import write_npz
 from icl_lab.store.params import flattened
 
 needs_devinterp = pytest.mark.skipif(
@@ -269,7 +270,7 @@ def test_a_process_that_ends_says_why() -> None:
 
 
 @pytest.fixture
-def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file of the linear net with 3 chains of 40 + 60 draws."""
     short = {"batch_size": 64, "chains": 3, "burn_in": 40, "draws": 60}
     monkeypatch.setattr(devinterp_cases, "CHAINS", short)
@@ -312,11 +313,11 @@ def test_the_decoder_is_the_same_function_on_both_sides(tmp_path: Path) -> None:
     model = model_of(config)
     rng = np.random.default_rng(0)
     params = jax.tree.map(lambda leaf: leaf + 0.1 * rng.standard_normal(leaf.shape), model.init(key(0)))
-    batch = sample_sequences(key(1), key(2), config.data, 20, np.int32(16))[0]
+    batch = sample_sequences(key(1), key(2), config.data, 20, 16)[0]
     fields, tokens = decoder_in_pytorch(config, batch)
-    arrays = {f"params:{name}": np.float32(value) for name, value in flattened(params).items()}
-    arrays |= {"torch:inputs": np.float32(tokens), "torch:targets": np.float32(batch.y_query)}
-    np.savez(tmp_path / "tiny.npz", settings=np.array(json.dumps(fields)), **arrays)
+    arrays = {f"params:{name}": np.asarray(value, np.float32) for name, value in flattened(params).items()}
+    arrays |= {"torch:inputs": tokens, "torch:targets": np.asarray(batch.y_query)}
+    write_npz(tmp_path / "tiny.npz", {"settings": np.array(json.dumps(fields)), **arrays})
     with start(False, os.environ["DEVINTERP_PYTHON"], tmp_path / "tiny.npz", 1) as process:
         theirs = process.ask("losses")["losses"]
     np.testing.assert_allclose(theirs, model.losses(params, batch), rtol=1e-4)

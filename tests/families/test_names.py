@@ -41,6 +41,7 @@ OF_ONE = {
     "benchmarks/cases.py": "what is timed",
     "benchmarks/llc.py": "chains around a decoder, which are timed",
     "benchmarks/torch_sgld.py": "the same decoder in PyTorch",
+    "benchmarks/devinterp_*.py": "models of two families, written out in PyTorch",
     "benchmarks/programs.py": "the evaluation that is timed, of regression",
 }
 OF_ALL = {"loss"}  # a decoder's field chooses it, and every family has one

@@ -516,6 +516,7 @@ HELPED = [
     "scripts.smoke_train",
     "plots.fig_templates",
     "benchmarks.bench",
+    "benchmarks.devinterp",
     "benchmarks.report",
     "lab.executors.worker",
 ]

@@ -42,6 +42,7 @@ NOT_USED |= {"scripts.demo_seeds", "scripts.smoke_train"}  # nor in these
 NOT_USED |= {"studies.error_rates", "studies.order_noise.predictions"}  # they make no page
 OPTIONAL = {"torch"}  # measured where it is installed, and named in the results where it is not
 OPTIONAL |= {"arviz", "xarray"}  # to which a library's reader may take draws, in the version that they have
+OPTIONAL |= {"devinterp"}  # in an environment of its own, which a flag names
 
 
 @pytest.mark.parametrize(("line", "package"), [(line, package) for line, found in NEEDS.items() for package in found])
