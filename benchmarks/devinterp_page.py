@@ -14,13 +14,14 @@ from icl_lab.benchmarks.table import aligned
 Row = dict[str, Any]
 OURS = "ours"
 TARGETED = "devinterp, L(w*) over all data"  # whose times the targets are about
+DEFAULT = "devinterp, its default baseline"
 # (side, reading) -> what it is called
 ESTIMATORS = {
     ("ours", ALL_DATA): OURS,
     ("ours, predicted", ALL_DATA): "ours, with the quadratic prediction",
     ("devinterp", ALL_DATA): TARGETED,
     ("devinterp, replacement", ALL_DATA): "devinterp, L(w*) over all data, batches with replacement",
-    ("devinterp", FIRST_BATCH): "devinterp, its default baseline",
+    ("devinterp", FIRST_BATCH): DEFAULT,
     ("devinterp", BURN_IN): "devinterp, burn-in averaged in",
 }
 FAR = 3.0  # own standard errors, beyond which an estimate misses the reference
@@ -158,7 +159,26 @@ def by_turn(measured: Measured, side: str, cold: bool, unit: str) -> list[list[f
 def page(rows: Sequence[Row], about: Sequence[str], facts: Mapping[str, Any]) -> str:
     """The page: how it was measured, and the two tables with what their columns mean."""
     accurate, fast = tables(rows).split("\n\n")
-    return "\n".join([HEAD, conditions(facts), "", *about, "", ACCURACY, accurate, "", TIMES, fast, ""])
+    return "\n".join(
+        [HEAD, *answers(rows), "", conditions(facts), "", *about, "", ACCURACY, accurate, "", TIMES, fast, ""]
+    )
+
+
+def answers(rows: Sequence[Row]) -> list[str]:
+    """A line for each model: how many times as long devinterp takes, and how often each misses."""
+    lines = []
+    for name in dict.fromkeys(row["model"] for row in rows):
+        own, theirs, default = (
+            next(row for row in rows if (row["model"], row["estimator"]) == (name, label))
+            for label in (OURS, TARGETED, DEFAULT)
+        )
+        lines.append(
+            f"- `{name}`: to an equal error devinterp takes {theirs['warm_cpu_faster']:.3g} times our CPU seconds in a "
+            f"warm process, and {theirs['cold_cpu_faster']:.3g} times in a cold one. With its default baseline "
+            f"{default['beyond_3']} of {default['estimates']} estimates miss the reference by more than 3 of their own "
+            f"standard errors, with L(w*) over all data {theirs['beyond_3']}, and of ours {own['beyond_3']}."
+        )
+    return lines
 
 
 def conditions(facts: Mapping[str, Any]) -> str:
@@ -169,7 +189,7 @@ def conditions(facts: Mapping[str, Any]) -> str:
         f"{facts['load_average']:.2f} before; ours: jax {ours['jax']}, {facts['our_threads']} threads; devinterp: "
         f"{theirs['devinterp']}, PyTorch {theirs['torch']}, Python {theirs['Python']}. {facts['turns']} turns, each "
         f"with one cold and {facts['seeds']} warm estimates of both, one after the other. PyTorch takes one thread or "
-        "all, whichever is faster for the model's gradient.\n"
+        "all, whichever is faster for the model's gradient; devinterp draws one chain after another, as is its default.\n"
     )
 
 
