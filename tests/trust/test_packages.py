@@ -40,6 +40,7 @@ NOT_USED |= {"analysis.curvature"}  # it draws no chain
 NOT_USED |= {"analysis.develop", "analysis.llc_saturation", "scripts.llc_pictures", "benchmarks.bench"}  # not by HMC
 NOT_USED |= {"scripts.demo_seeds", "scripts.smoke_train"}  # nor in these
 NOT_USED |= {"studies.error_rates", "studies.order_noise.predictions"}  # they make no page
+NOT_USED |= {"benchmarks.devinterp"}  # its chains are SGLD
 OPTIONAL = {"torch"}  # measured where it is installed, and named in the results where it is not
 OPTIONAL |= {"arviz", "xarray"}  # to which a library's reader may take draws, in the version that they have
 OPTIONAL |= {"devinterp"}  # in an environment of its own, which a flag names
