@@ -38,16 +38,17 @@ Say = Callable[[str], None]
 
 
 class Side(NamedTuple):
-    """Who estimates, and how it is asked to."""
+    """Who estimates, how it is asked to, and how many warm estimates it makes in a turn at most."""
 
     ours: bool
     asked: Mapping[str, Any]
+    warm: int = 1000
 
 
 # name -> a process of its own in each turn
 SIDES = {
     "ours": Side(True, {"predict": False}),
-    "ours, predicted": Side(True, {"predict": True}),
+    "ours, predicted": Side(True, {"predict": True}, warm=1),  # of the same chains, and a decoder's takes minutes
     "devinterp": Side(False, {"replacement": False}),
     "devinterp, replacement": Side(False, {"replacement": True}),
 }
@@ -197,7 +198,7 @@ def one_turn(
     with ExitStack() as stack:
         processes: dict[str, Process] = {}
         for number in range(seeds + 1):
-            for who in order:
+            for who in (each for each in order if number <= SIDES[each].warm):
                 if number == 0:
                     processes[who] = stack.enter_context(start(SIDES[who].ours, python, path, threads))
                 process = processes[who]
