@@ -16,7 +16,7 @@ STAMP := .venv/.made$(if $(CUDA_VERSION),-cuda$(CUDA_VERSION))
 # One rule a target; the text behind ## is what `make help` says.
 
 .PHONY: demo_concat demo_copy demo_seeds smoke_train figs eval_order eval_order_inference eval_order_noise \
-	eval_order_noise_inference eval_noise eval_noise_inference eval_diversity eval_languages study reproduce diversity stages languages theory bench gpu-check llc-validation test test-robust test-all faults lint env clean help FORCE
+	eval_order_noise_inference eval_noise eval_noise_inference eval_diversity eval_languages study reproduce diversity stages languages theory bench gpu-check llc-validation llc-targets test test-robust test-all faults lint env clean help FORCE
 
 demo_concat: $(STAMP) ## one linear layer on (x, y) tokens: trains it and compares it with gradient descent
 	$(PY) -m runners.run_concat_inputs_targets --save_attention --eval_every 100 --out runs/demo_concat --overwrite $(ARGS)
@@ -91,6 +91,9 @@ gpu-check: $(STAMP) ## on a GPU: numerical tests, the benchmark and the studies'
 
 llc-validation: $(STAMP) ## the LLC estimator where the answer is known: docs/llc/validation.md (ten minutes; ARGS=--quick: one)
 	$(PY) -m scripts.llc_validation $(ARGS)
+
+llc-targets: $(STAMP) ## what an estimate of the LLC has to give, in NumPy: docs/llc/targets.csv (seven minutes)
+	$(PY) -m scripts.llc_targets $(ARGS)
 
 test: lint ## the tests, less the slow ones and those of test-robust
 	$(PY) -m pytest -m "not slow and not robust" $(IN_TWO) $(ARGS)

@@ -1,4 +1,4 @@
-"""The losses of `models` by the estimator of any problem.
+"""The losses of `models` by the estimator of any model.
 
 A loss that is a function of the weights, without data, is that of one task. Losses are made once for each shape, so
 that cases which differ in numbers alone share a compiled program.
@@ -19,7 +19,7 @@ from jax import Array
 from icl_lab.analysis.llc import any_model, models, sgld
 from icl_lab.analysis.llc.hamiltonian import HmcDraws, hamiltonian
 from icl_lab.analysis.llc.loss import Losses, split
-from icl_lab.analysis.llc.models import Problem
+from icl_lab.analysis.llc.models import KnownLoss
 from icl_lab.analysis.llc.sampling import Asked, SourceOf
 from icl_lab.analysis.llc.settings import Settings
 from icl_lab.src.prng import key
@@ -35,16 +35,16 @@ class Case(NamedTuple):
     null_loss: float = math.inf
 
 
-def of(problem: Problem) -> Case:
-    """The case of a problem, in the numbers of JAX."""
-    tasks, centre = jax.tree.map(np.float32, problem.data), np.asarray(problem.point, np.float32)
-    return Case(problem.name, problem.losses, tasks, centre, problem.null_loss)
+def of(model: KnownLoss) -> Case:
+    """The case of a model, in the numbers of JAX."""
+    tasks, centre = jax.tree.map(np.float32, model.data), np.asarray(model.point, np.float32)
+    return Case(model.name, model.losses, tasks, centre, model.null_loss)
 
 
 P = ParamSpec("P")
 
 
-def _case(function: Callable[P, Problem]) -> Callable[P, Case]:
+def _case(function: Callable[P, KnownLoss]) -> Callable[P, Case]:
     @wraps(function)
     def case(*arguments: P.args, **named: P.kwargs) -> Case:
         return of(function(*arguments, **named))

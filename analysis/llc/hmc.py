@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from icl_lab.analysis.llc.models import Problem, gradient, mean_loss
+from icl_lab.analysis.llc.models import KnownLoss, gradient, mean_loss
 from icl_lab.analysis.llc.quadrature import Answer
 
 ACCEPTED = 0.8  # share of proposals that the step size is tuned to
@@ -27,14 +27,14 @@ class Draws(NamedTuple):
     distance: np.ndarray
 
 
-def answer(problem: Problem, nbeta: float, gamma: float, chains: int = CHAINS, draws: int = DRAWS) -> Answer:
+def answer(model: KnownLoss, nbeta: float, gamma: float, chains: int = CHAINS, draws: int = DRAWS) -> Answer:
     """The answer by HMC; the error is that of the mean of independent chains."""
-    means = nbeta * sampled(problem, nbeta, gamma, chains, draws=draws).excess.mean(axis=1)
+    means = nbeta * sampled(model, nbeta, gamma, chains, draws=draws).excess.mean(axis=1)
     return Answer(float(means.mean()), float(means.std(ddof=1) / math.sqrt(chains)), "HMC")
 
 
 def sampled(
-    problem: Problem,
+    model: KnownLoss,
     nbeta: float,
     gamma: float,
     chains: int = CHAINS,
@@ -44,26 +44,30 @@ def sampled(
 ) -> Draws:
     """Chains from w*, whose trajectories have a mean length of a flat direction's width, 1 / sqrt(gamma).
 
-    Their number of steps is uniform up to twice the mean, so that no direction's period is met each time.
+    Their number of steps is uniform up to twice the mean, so that no direction's period is met each time. Each tenth
+    has an eighth of the step size and a quarter of the length: a chain may stand where the loss is so steep that
+    every other is rejected.
     """
-    rng, base = np.random.default_rng(seed), float(mean_loss(problem, problem.point))
-    w = np.tile(problem.point, (chains, 1))
+    rng, base = np.random.default_rng(seed), float(mean_loss(model, model.point))
+    w = np.tile(model.point, (chains, 1))
     excess, log_size, kept, log_sum = np.zeros(chains), math.log(0.1 / math.sqrt(nbeta + gamma)), [], 0.0
     for number in range(burn_in + draws):
-        steps = math.ceil(rng.uniform(0, 2) / math.sqrt(gamma) / math.exp(log_size))
-        w, excess, probability = _proposed(problem, nbeta, gamma, base, w, excess, math.exp(log_size), steps, rng)
+        is_fine = number % 10 == 9
+        size, length = math.exp(log_size) / (8 if is_fine else 1), 1 / math.sqrt(gamma) / (4 if is_fine else 1)
+        steps = math.ceil(rng.uniform(0, 2) * length / size)
+        w, excess, probability = _proposed(model, nbeta, gamma, base, w, excess, size, steps, rng)
         if number < burn_in:
-            log_size += (float(probability.mean()) - ACCEPTED) / math.sqrt(1 + number)
+            log_size += (not is_fine) * (float(probability.mean()) - ACCEPTED) / math.sqrt(1 + number)
             log_sum += log_size * (number >= burn_in // 2)
             if number == burn_in - 1:
                 log_size = log_sum / (burn_in - burn_in // 2)  # the mean of the second half
         else:
-            kept.append((excess, probability, np.linalg.norm(w - problem.point, axis=1)))
+            kept.append((excess, probability, np.linalg.norm(w - model.point, axis=1)))
     return Draws(*(np.stack(values, axis=1) for values in zip(*kept, strict=True)))
 
 
 def _proposed(
-    problem: Problem,
+    model: KnownLoss,
     nbeta: float,
     gamma: float,
     base: float,
@@ -76,21 +80,21 @@ def _proposed(
     """The chains [C, d] after a leapfrog trajectory and its Metropolis step, their excess losses, the probabilities."""
     momentum = rng.standard_normal(w.shape)
     with np.errstate(over="ignore", invalid="ignore"):  # a trajectory that diverges is rejected
-        moved, pushed = w, momentum - 0.5 * size * _force(problem, nbeta, gamma, w)
+        moved, pushed = w, momentum - 0.5 * size * _force(model, nbeta, gamma, w)
         for step in range(steps):
             moved = moved + size * pushed
-            pushed = pushed - size * (1.0 if step < steps - 1 else 0.5) * _force(problem, nbeta, gamma, moved)
-        loss = mean_loss(problem, moved) - base
-        before = nbeta * excess + _energy(problem, gamma, w, momentum)
-        after = nbeta * loss + _energy(problem, gamma, moved, pushed)
+            pushed = pushed - size * (1.0 if step < steps - 1 else 0.5) * _force(model, nbeta, gamma, moved)
+        loss = mean_loss(model, moved) - base
+        before = nbeta * excess + _energy(model, gamma, w, momentum)
+        after = nbeta * loss + _energy(model, gamma, moved, pushed)
         probability = np.nan_to_num(np.exp(np.minimum(before - after, 0.0)))
     accepted = rng.uniform(size=len(w)) < probability
     return np.where(accepted[:, None], moved, w), np.where(accepted, loss, excess), probability
 
 
-def _force(problem: Problem, nbeta: float, gamma: float, w: np.ndarray) -> np.ndarray:
-    return np.asarray(nbeta * gradient(problem, w) + gamma * (w - problem.point))
+def _force(model: KnownLoss, nbeta: float, gamma: float, w: np.ndarray) -> np.ndarray:
+    return np.asarray(nbeta * gradient(model, w) + gamma * (w - model.point))
 
 
-def _energy(problem: Problem, gamma: float, w: np.ndarray, momentum: np.ndarray) -> np.ndarray:
-    return np.asarray(0.5 * gamma * ((w - problem.point) ** 2).sum(axis=1) + 0.5 * (momentum**2).sum(axis=1))
+def _energy(model: KnownLoss, gamma: float, w: np.ndarray, momentum: np.ndarray) -> np.ndarray:
+    return np.asarray(0.5 * gamma * ((w - model.point) ** 2).sum(axis=1) + 0.5 * (momentum**2).sum(axis=1))

@@ -1,8 +1,8 @@
 """Losses whose learning coefficient is known, in plain NumPy: what an estimator of the LLC can be validated on.
 
-A problem has the losses of n samples at weights w, losses(w [..., d], data) -> [..., n], and a point w* of which the
+A model has the losses of n samples at weights w, losses(w [..., d], data) -> [..., n], and a point w* of which the
 coefficient is asked; L is their mean. The functions take arrays of any library that names its namespace, JAX among
-them. `made` makes a problem of its formula, a text such as "crossing(2, 1, (1.0, 0.0))".
+them. `made` makes a model of its formula, a text such as "crossing(2, 1, (1.0, 0.0))".
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ONE = np.ones((1, 1))  # the data of a loss without data: one sample
 NOT_KNOWN = Coefficient(math.nan, 1)
 
 
-class Problem(NamedTuple):
+class KnownLoss(NamedTuple):
     """A loss around w* [d]: data, a pytree with a leading axis of n samples; at: where w* lies, in words.
 
     local, whole: the coefficient at w*, and the smallest of all solutions; null_loss: that of a predictor which takes
@@ -45,30 +45,28 @@ class Problem(NamedTuple):
     given: str = "none: a function of the weights"
 
 
-def mean_loss(problem: Problem, w: np.ndarray) -> np.ndarray:
+def mean_loss(model: KnownLoss, w: np.ndarray) -> np.ndarray:
     """L of weights [..., d]."""
-    return np.asarray(problem.losses(w, problem.data).mean(axis=-1))
+    return np.asarray(model.losses(w, model.data).mean(axis=-1))
 
 
-def gradient(problem: Problem, w: np.ndarray) -> np.ndarray:
-    """The gradient [..., d] of L; by central differences where the problem has none."""
-    if problem.gradient is not None:
-        return np.asarray(problem.gradient(w, problem.data))
+def gradient(model: KnownLoss, w: np.ndarray) -> np.ndarray:
+    """The gradient [..., d] of L; by central differences where the model has none."""
+    if model.gradient is not None:
+        return np.asarray(model.gradient(w, model.data))
     steps = 1e-5 * np.eye(w.shape[-1])
-    moved = [mean_loss(problem, w[..., None, :] + sign * steps) for sign in (1, -1)]
+    moved = [mean_loss(model, w[..., None, :] + sign * steps) for sign in (1, -1)]
     return np.asarray((moved[0] - moved[1]) / 2e-5)
 
 
-def hessian(problem: Problem, step: float = 1e-3) -> np.ndarray:
+def hessian(model: KnownLoss, step: float = 1e-3) -> np.ndarray:
     """The Hessian [d, d] of L at w* by central differences: exact but for rounding where L is quadratic."""
-    steps = step * np.eye(len(problem.point))
-    if problem.gradient is not None:
-        ends = [gradient(problem, problem.point + sign * steps) for sign in (1, -1)]
+    steps = step * np.eye(len(model.point))
+    if model.gradient is not None:
+        ends = [gradient(model, model.point + sign * steps) for sign in (1, -1)]
         return np.asarray((ends[0] - ends[1]) / (2 * step))
     corners = {
-        (a, b): mean_loss(problem, problem.point + a * steps[:, None] + b * steps[None])
-        for a in (1, -1)
-        for b in (1, -1)
+        (a, b): mean_loss(model, model.point + a * steps[:, None] + b * steps[None]) for a in (1, -1) for b in (1, -1)
     }
     return np.asarray((corners[1, 1] - corners[1, -1] - corners[-1, 1] + corners[-1, -1]) / (4 * step**2))
 
@@ -76,25 +74,25 @@ def hessian(problem: Problem, step: float = 1e-3) -> np.ndarray:
 # --- functions of the weights alone ---
 
 
-def quadratic(eigenvalues: Sequence[float] | np.ndarray, off: float = 0.0) -> Problem:
+def quadratic(eigenvalues: Sequence[float] | np.ndarray, off: float = 0.0) -> KnownLoss:
     """L = sum_i h_i w_i^2 / 2, at the minimum or with every coordinate `off` it."""
     h = np.asarray(eigenvalues, float)
     listed = ", ".join(f"{value:g}" for value in h) if len(set(h)) > 1 else f"{h[0]:g} ({len(h)} times)"
     name = f"quadratic, h = {listed}{f'; w* at {off:g}' if off else ''}"
     at = f"every coordinate {off:g}, which is no minimum" if off else "the minimum"
     whole = known.regular(int(np.count_nonzero(h)))
-    return Problem(name, _quadratic, h[None], np.full_like(h, off), at, NOT_KNOWN if off else whole, whole)
+    return KnownLoss(name, _quadratic, h[None], np.full_like(h, off), at, NOT_KNOWN if off else whole, whole)
 
 
 def _quadratic(w: Any, eigenvalues: Any) -> Any:
     return 0.5 * (eigenvalues * w[..., None, :] ** 2).sum(axis=-1)
 
 
-def powers(k: int, parameters: int) -> Problem:
+def powers(k: int, parameters: int) -> KnownLoss:
     """L = sum_i w_i^(2 k): d / (2 k)."""
     coefficient = known.sum_of_powers([k] * parameters)
     name = f"sum of w^{2 * k}, d = {parameters}"
-    return Problem(name, _powers(k), ONE, np.zeros(parameters), "the origin", coefficient, coefficient)
+    return KnownLoss(name, _powers(k), ONE, np.zeros(parameters), "the origin", coefficient, coefficient)
 
 
 @lru_cache
@@ -102,25 +100,25 @@ def _powers(k: int) -> Losses:
     return lambda w, data: (w ** (2 * k)).sum(axis=-1)[..., None] * data[:, 0]
 
 
-def quartic(curvature: float) -> Problem:
+def quartic(curvature: float) -> KnownLoss:
     """L = c w^2 / 2 + w^4 of one weight: 1/2, and 1/4 to a chain at which the quartic is what is seen."""
     regular = known.regular(1)
     data = np.full((1, 1), curvature)
-    return Problem(f"{curvature:g} w^2 / 2 + w^4", _quartic, data, np.zeros(1), "the minimum", regular, regular)
+    return KnownLoss(f"{curvature:g} w^2 / 2 + w^4", _quartic, data, np.zeros(1), "the minimum", regular, regular)
 
 
 def _quartic(w: Any, curvature: Any) -> Any:
     return curvature[:, 0] * w**2 / 2 + w**4
 
 
-def crossing(first: int, second: int, point: tuple[float, float] = (0.0, 0.0)) -> Problem:
+def crossing(first: int, second: int, point: tuple[float, float] = (0.0, 0.0)) -> KnownLoss:
     """L = w1^(2 k1) w2^(2 k2) at the origin, or at another point of an axis."""
     require(point[0] == 0 or point[1] == 0, f"the point is {point}; the solutions have a coordinate of 0")
     at = f"({point[0]:g}, {point[1]:g})" if any(point) else "the origin"
     name = f"crossing w1^{2 * first} w2^{2 * second}{f' at {at}' if any(point) else ''}"
     whole = known.normal_crossing((first, second))
     local = known.normal_crossing([k for k, value in zip((first, second), point, strict=True) if not value])
-    return Problem(name, _crossing(first, second), ONE, np.array(point), at, local, whole)
+    return KnownLoss(name, _crossing(first, second), ONE, np.array(point), at, local, whole)
 
 
 @lru_cache
@@ -128,13 +126,13 @@ def _crossing(first: int, second: int) -> Losses:
     return lambda w, data: (w[..., 0] ** (2 * first) * w[..., 1] ** (2 * second))[..., None] * data[:, 0]
 
 
-def line_and_dot(line: int, dot: int, on_line: bool = False) -> Problem:
+def line_and_dot(line: int, dot: int, on_line: bool = False) -> KnownLoss:
     """L = (w1 - 1)^(2 k1) (w1^2 + w2^2)^(2 k2): 1 / (2 k1) at (1, 0), 1 / (2 k2) at the origin."""
     coefficients = [Coefficient(1 / (2 * k)) for k in (line, dot)]
     local = coefficients[0] if on_line else coefficients[1]
     name = f"(w1 - 1)^{2 * line} |w|^{4 * dot}{' at (1, 0)' if on_line else ''}"
     at = "(1, 0), on the line" if on_line else "the origin, the dot"
-    return Problem(name, _line_and_dot(line, dot), ONE, np.array([float(on_line), 0.0]), at, local, min(coefficients))
+    return KnownLoss(name, _line_and_dot(line, dot), ONE, np.array([float(on_line), 0.0]), at, local, min(coefficients))
 
 
 @lru_cache
@@ -142,21 +140,21 @@ def _line_and_dot(line: int, dot: int) -> Losses:
     return lambda w, data: ((w[..., 0] - 1) ** (2 * line) * (w**2).sum(axis=-1) ** (2 * dot))[..., None] * data[:, 0]
 
 
-def sphere(parameters: int) -> Problem:
+def sphere(parameters: int) -> KnownLoss:
     """L = (|w|^2 - 1)^2 at (1, 0, ...): Morse-Bott, 1/2 whatever the dimension."""
     half, point = known.regular(1), np.eye(1, parameters)[0]
-    return Problem(f"(|w|^2 - 1)^2, d = {parameters}", _sphere, ONE, point, "(1, 0, ...)", half, half)
+    return KnownLoss(f"(|w|^2 - 1)^2, d = {parameters}", _sphere, ONE, point, "(1, 0, ...)", half, half)
 
 
 def _sphere(w: Any, data: Any) -> Any:
     return (((w**2).sum(axis=-1) - 1) ** 2)[..., None] * data[:, 0]
 
 
-def well(parameters: int) -> Problem:
+def well(parameters: int) -> KnownLoss:
     """L = 1 - exp(-|w|^2 / 2): a quadratic that flattens at the null predictor's loss of 1, as a model's loss does."""
     regular = known.regular(parameters)
     name = f"bounded loss, d = {parameters}"
-    return Problem(name, _well, ONE, np.zeros(parameters), "the minimum", regular, regular, 1.0)
+    return KnownLoss(name, _well, ONE, np.zeros(parameters), "the minimum", regular, regular, 1.0)
 
 
 def _well(w: Any, data: Any) -> Any:
@@ -166,7 +164,7 @@ def _well(w: Any, data: Any) -> Any:
 # --- functions of weights and data ---
 
 
-def relu_unit(scale: float) -> Problem:
+def relu_unit(scale: float) -> KnownLoss:
     """L = mean_x (b relu(a x) - relu(x))^2 at (a, b) = (c, 1 / c): rescaling a unit leaves its function as it is.
 
     One direction changes the function and one does not: 1/2 for every c.
@@ -175,7 +173,7 @@ def relu_unit(scale: float) -> Problem:
     null_loss = float(np.mean(np.maximum(inputs, 0) ** 2))
     point, at = np.array([scale, 1 / scale]), f"({scale:g}, {1 / scale:g})"
     name, given = f"ReLU unit rescaled by {scale:g}", "9 inputs from -2 to 2"
-    return Problem(name, _relu_unit, inputs, point, at, half, half, null_loss, given=given)
+    return KnownLoss(name, _relu_unit, inputs, point, at, half, half, null_loss, given=given)
 
 
 def _relu_unit(w: Any, inputs: Any) -> Any:
@@ -184,13 +182,13 @@ def _relu_unit(w: Any, inputs: Any) -> Any:
     return (w[..., 1:] * inner - wanted) ** 2
 
 
-def regression(samples: int = 1000, parameters: int = 10, noise: float = 0.7, seed: int = 0) -> Problem:
+def regression(samples: int = 1000, parameters: int = 10, noise: float = 0.7, seed: int = 0) -> KnownLoss:
     """Least squares with data: loss_i = (w.x_i - y_i)^2 at the least-squares solution of all samples."""
     x, y = regression_data(samples, parameters, noise, seed)
     solution, regular = np.linalg.lstsq(x, y, rcond=None)[0], known.regular(parameters)
     name, null_loss = f"least squares, {samples} tasks, d = {parameters}", float(np.mean(y**2))
     at, given = "the least-squares solution", f"{samples} normal samples, seed {seed}"
-    return Problem(name, _regression, (x, y), solution, at, regular, regular, null_loss, given=given)
+    return KnownLoss(name, _regression, (x, y), solution, at, regular, regular, null_loss, given=given)
 
 
 def regression_data(samples: int, parameters: int, noise: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -208,7 +206,7 @@ def _regression(w: Any, data: tuple[Any, Any]) -> Any:
 # --- matrices ---
 
 
-def deep_linear(widths: Sequence[int], rank: int) -> Problem:
+def deep_linear(widths: Sequence[int], rank: int) -> KnownLoss:
     """L = |W_L ... W_1 - T|^2, T of ones on a diagonal of this rank, at the most degenerate of its solutions.
 
     There each matrix has the same ones and zeros elsewhere; one hidden width is reduced-rank regression.
@@ -218,7 +216,7 @@ def deep_linear(widths: Sequence[int], rank: int) -> Problem:
     return _of_matrices(widths, rank, [rank] * (len(widths) - 1), "", at, coefficient, coefficient)
 
 
-def generic(widths: Sequence[int], rank: int, cut: int = 1) -> Problem:
+def generic(widths: Sequence[int], rank: int, cut: int = 1) -> KnownLoss:
     """The same loss where every matrix but W_cut has full rank: W_cut has `rank` ones on its diagonal, the others all.
 
     Widths must not rise up to W_cut nor fall behind it. Its solutions then are a manifold of codimension
@@ -240,7 +238,7 @@ def generic(widths: Sequence[int], rank: int, cut: int = 1) -> Problem:
 
 def _of_matrices(
     widths: Sequence[int], rank: int, ranks: Sequence[int], suffix: str, at: str, local: Coefficient, whole: Coefficient
-) -> Problem:
+) -> KnownLoss:
     shapes = _shapes(widths)
     matrices = [np.eye(*shape) * (np.arange(shape[1]) < ones) for shape, ones in zip(shapes, ranks, strict=True)]
     target = reduce(lambda product, matrix: matrix @ product, matrices)
@@ -249,7 +247,7 @@ def _of_matrices(
     point, null_loss = np.concatenate([matrix.ravel() for matrix in matrices]), float(rank) or math.inf
     losses, gradient = _matrix_functions(tuple(widths))
     given = f"one target of rank {rank}"
-    return Problem(name, losses, target[None], point, at, local, whole, null_loss, gradient, given)
+    return KnownLoss(name, losses, target[None], point, at, local, whole, null_loss, gradient, given)
 
 
 def _shapes(widths: Sequence[int]) -> list[tuple[int, int]]:
@@ -287,7 +285,7 @@ def _matrix_functions(widths: tuple[int, ...]) -> tuple[Losses, Callable[[Any, A
 
 # --- by formula ---
 
-FORMULAS: dict[str, Callable[..., Problem]] = {
+FORMULAS: dict[str, Callable[..., KnownLoss]] = {
     function.__name__: function
     for function in (
         *(quadratic, powers, quartic, crossing, line_and_dot, sphere, well),
@@ -296,8 +294,8 @@ FORMULAS: dict[str, Callable[..., Problem]] = {
 }
 
 
-def made(formula: str) -> Problem:
-    """The problem of a formula: the name of a function above and its arguments, which are literals."""
+def made(formula: str) -> KnownLoss:
+    """The model of a formula: the name of a function above and its arguments, which are literals."""
     name, arguments = parsed(formula)
     return FORMULAS[name](*arguments)
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from icl_lab.analysis.llc.models import Problem, mean_loss
+from icl_lab.analysis.llc.models import KnownLoss, mean_loss
 from icl_lab.src.checks import require
 
 WIDE = 9.0  # prior widths that an axis reaches to
@@ -52,18 +52,18 @@ def log_axis(centre: float, gamma: float, points: int = 2001) -> Axis:
     return Axis(w, np.log(np.cosh(scaled)) - 0.5 * gamma * (w - centre) ** 2)
 
 
-def integrated(problem: Problem, nbeta: float, gamma: float, axis_of: Callable[[float, float], Axis]) -> Answer:
+def integrated(model: KnownLoss, nbeta: float, gamma: float, axis_of: Callable[[float, float], Axis]) -> Answer:
     """The answer for a loss of one or two weights, each on the axis that axis_of(its w*, gamma) makes."""
-    axes = [axis_of(centre, gamma) for centre in problem.point]
-    require(len(axes) <= 2, f"{problem.name} has {len(axes)} weights; quadrature is for one or two")
+    axes = [axis_of(centre, gamma) for centre in model.point]
+    require(len(axes) <= 2, f"{model.name} has {len(axes)} weights; quadrature is for one or two")
     first, rest = axes[0], axes[1] if len(axes) == 2 else Axis(np.zeros(1), np.zeros(1))
-    base = float(mean_loss(problem, problem.point))
+    base = float(mean_loss(model, model.point))
     sums = np.zeros((2, 2))  # of all points and of every second: weights, and weights times losses
-    chunk = 2 * max(1, AT_ONCE // (2 * len(rest.points) * len(np.asarray(problem.losses(problem.point, problem.data)))))
+    chunk = 2 * max(1, AT_ONCE // (2 * len(rest.points) * len(np.asarray(model.losses(model.point, model.data)))))
     for begin in range(0, len(first.points), chunk):
         part = slice(begin, begin + chunk)
         grid = np.stack(np.meshgrid(first.points[part], rest.points, indexing="ij"), axis=-1)
-        excess = mean_loss(problem, grid[..., : len(axes)]) - base
+        excess = mean_loss(model, grid[..., : len(axes)]) - base
         weights = np.exp(first.log_weights[part, None] + rest.log_weights - nbeta * excess)
         for row, step in enumerate((1, 2)):
             kept = weights[::step, ::step]
@@ -72,14 +72,14 @@ def integrated(problem: Problem, nbeta: float, gamma: float, axis_of: Callable[[
     return Answer(float(fine), abs(float(fine - coarse)))
 
 
-def radial(problem: Problem, nbeta: float, gamma: float, points: int = 20001) -> Answer:
+def radial(model: KnownLoss, nbeta: float, gamma: float, points: int = 20001) -> Answer:
     """The answer for a loss of |w| alone around 0: one integral, of weight r^(d - 1)."""
-    parameters = len(problem.point)
-    require(not problem.point.any(), f"{problem.name} has w* {problem.at}; this quadrature is for the origin")
+    parameters = len(model.point)
+    require(not model.point.any(), f"{model.name} has w* {model.at}; this quadrature is for the origin")
     axis = log_axis(0.0, gamma / 4, points)  # twice as wide: many dimensions lie farther out
     r = axis.points[axis.points > 0]
     logs = np.log(np.cosh(np.arcsinh(r / SMALLEST))) + (parameters - 1) * np.log(r) - 0.5 * gamma * r**2
-    excess = mean_loss(problem, r[:, None] * np.eye(1, parameters))
+    excess = mean_loss(model, r[:, None] * np.eye(1, parameters))
     logs = logs - nbeta * excess
     density = np.exp(logs - logs.max())
     fine, coarse = (nbeta * np.average(excess[::step], weights=density[::step]) for step in (1, 2))
@@ -96,7 +96,8 @@ def rank_regression(inputs: int, hidden: int, outputs: int, nbeta: float, gamma:
     m, n = max(inputs, outputs), min(inputs, outputs)
     count = min(hidden, n)
     require(count <= 3, f"{count} eigenvalues; this quadrature is for three at most")
-    logs = np.linspace(math.log(SMALLEST / gamma), math.log(20 * (m + n + hidden) / gamma), points)
+    low, high = SMALLEST * gamma / nbeta, 20 * (m + n + hidden) / gamma
+    logs = np.linspace(math.log(low), math.log(high), points)
     s = np.exp(logs)
     log_weights = (abs(n - hidden) + 1) / 2 * logs - gamma * s / 2 - m / 2 * np.log(gamma + 2 * nbeta * s)
     weights, values = np.exp(log_weights - log_weights.max()), m / 2 * 2 * nbeta * s / (gamma + 2 * nbeta * s)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from icl_lab.analysis.llc import hmc, known
-from icl_lab.analysis.llc.models import Problem, gradient, hessian, made, parsed
+from icl_lab.analysis.llc.models import KnownLoss, gradient, hessian, made, parsed
 from icl_lab.analysis.llc.quadrature import Answer, even_axis, integrated, log_axis, radial, rank_regression
 from icl_lab.src.checks import ConfigError, require
 
@@ -109,49 +109,49 @@ class Target(NamedTuple):
 def targets(asked: Iterable[tuple[str, str, float, float]] = tuple(ASKED)) -> Iterator[Target]:
     """The rows of (formula, by, nbeta, gamma)."""
     for formula, by, nbeta, gamma in asked:
-        problem, found = made(formula), answer(formula, by, nbeta, gamma)
+        model, found = made(formula), answer(formula, by, nbeta, gamma)
         yield Target(
-            model=problem.name,
-            data=problem.given,
-            parameters=len(problem.point),
-            point=problem.at,
+            model=model.name,
+            data=model.given,
+            parameters=len(model.point),
+            point=model.at,
             formula=formula,
-            lambda_local=problem.local.value,
-            lambda_global=problem.whole.value,
-            multiplicity=problem.local.multiplicity,
+            lambda_local=model.local.value,
+            lambda_global=model.whole.value,
+            multiplicity=model.local.multiplicity,
             nbeta=nbeta,
             gamma=gamma,
             answer=float(f"{found.value:.6g}"),
             answer_error=float(f"{found.error:.1g}"),
             by=found.by,
-            gap=float(f"{found.value / problem.local.value - 1:.3g}"),
+            gap=float(f"{found.value / model.local.value - 1:.3g}"),
         )
 
 
 def answer(formula: str, by: str, nbeta: float, gamma: float) -> Answer:
-    """nbeta E[L(w) - L(w*)] of a formula's problem by a closed form, by quadrature or by HMC."""
-    problem, (name, arguments) = made(formula), parsed(formula)
+    """nbeta E[L(w) - L(w*)] of a formula's model by a closed form, by quadrature or by HMC."""
+    model, (name, arguments) = made(formula), parsed(formula)
     if by == "HMC":
-        return hmc.answer(problem, nbeta, gamma)
+        return hmc.answer(model, nbeta, gamma)
     if by == "closed form":
         require(name in ("quadratic", "regression"), f"{formula} has no closed form")
-        return Answer(of_quadratic(problem, nbeta, gamma), 0.0, by)
+        return Answer(of_quadratic(model, nbeta, gamma), 0.0, by)
     if name == "deep_linear":
         require(arguments[1] == 0 and len(arguments[0]) == 3, f"{formula} is not by quadrature: ask for HMC")
         inputs, hidden, outputs = arguments[0]
         return rank_regression(inputs, hidden, outputs, nbeta, gamma)
     if name == "well":
-        return radial(problem, nbeta, gamma)
+        return radial(model, nbeta, gamma)
     if name == "powers":  # a sum over weights that know nothing of each other
         one = integrated(made(f"powers({arguments[0]}, 1)"), nbeta, gamma, log_axis)
         return one._replace(value=arguments[1] * one.value, error=arguments[1] * one.error)
-    return integrated(problem, nbeta, gamma, even_axis if name in ALONG_NO_AXIS else log_axis)
+    return integrated(model, nbeta, gamma, even_axis if name in ALONG_NO_AXIS else log_axis)
 
 
-def of_quadratic(problem: Problem, nbeta: float, gamma: float, eps: float = 0.0) -> float:
+def of_quadratic(model: KnownLoss, nbeta: float, gamma: float, eps: float = 0.0) -> float:
     """`known.quadratic` of the Hessian and the slope at w*, of a loss that is quadratic: by SGLD of this step."""
-    h, vectors = np.linalg.eigh(hessian(problem))
-    return known.quadratic(h, nbeta, gamma, eps, gradient(problem, problem.point) @ vectors)
+    h, vectors = np.linalg.eigh(hessian(model))
+    return known.quadratic(h, nbeta, gamma, eps, gradient(model, model.point) @ vectors)
 
 
 def read(path: Path) -> list[Target]:

@@ -207,6 +207,7 @@ WORK: dict[str, tuple[list[str], str, str]] = {
     "scripts.gpu_check": (["--out", "out/x.json"], "out/x.json", "_so_far"),
     "scripts.llc_pictures": (["--out", "out"], "out/llc_traces.png", "estimated"),
     "scripts.llc_validation": (["--out", "out"], "out/validation.md", "_printed"),
+    "scripts.llc_targets": (["--out", "out"], "out/targets.csv", "_printed"),
     "studies.error_rates": (["--report", "out"], "out/ledger/error_rates.csv", "rates"),
     "studies.order_noise.predictions": (["--report", "out"], "out/order_noise/predictions.csv", "Predictions"),
 }
