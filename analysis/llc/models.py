@@ -161,6 +161,16 @@ def _well(w: Any, data: Any) -> Any:
     return data[:, 0] * -w.__array_namespace__().expm1(-0.5 * (w**2).sum(axis=-1))[..., None]
 
 
+def saddle() -> KnownLoss:
+    """L = w1^2 / 2 + (w2^2 - 1)^2 / 4 at the origin, whose Hessian has the eigenvalues 1 and -1; its minima have 1."""
+    name = "w1^2 / 2 + (w2^2 - 1)^2 / 4"
+    return KnownLoss(name, _saddle, ONE, np.zeros(2), "the origin, a saddle", NOT_KNOWN, known.regular(2))
+
+
+def _saddle(w: Any, data: Any) -> Any:
+    return (w[..., 0] ** 2 / 2 + (w[..., 1] ** 2 - 1) ** 2 / 4)[..., None] * data[:, 0]
+
+
 # --- functions of weights and data ---
 
 
@@ -288,7 +298,7 @@ def _matrix_functions(widths: tuple[int, ...]) -> tuple[Losses, Callable[[Any, A
 FORMULAS: dict[str, Callable[..., KnownLoss]] = {
     function.__name__: function
     for function in (
-        *(quadratic, powers, quartic, crossing, line_and_dot, sphere, well),
+        *(quadratic, powers, quartic, crossing, line_and_dot, sphere, well, saddle),
         *(relu_unit, regression, deep_linear, generic),
     )
 }

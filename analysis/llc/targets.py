@@ -19,7 +19,12 @@ from icl_lab.analysis.llc.quadrature import Answer, even_axis, integrated, log_a
 from icl_lab.src.checks import ConfigError, require
 
 TABLE = "targets.csv"
-ALONG_NO_AXIS = ("line_and_dot", "sphere", "relu_unit")  # solutions that an axis spaced by logarithms would miss
+ALONG_NO_AXIS = (
+    "line_and_dot",
+    "sphere",
+    "relu_unit",
+    "saddle",
+)  # solutions that an axis spaced by logarithms would miss
 REGULAR, TEN = (1.0, 10.0, 100.0), (1.0,) * 10
 COLD = 1e4  # nbeta of matrices
 OFF = ((1e4, 1.0), (1e4, 10.0), (1e4, 100.0), (1e10, 10.0), (1e10, 100.0))
@@ -43,7 +48,8 @@ BY_QUADRATURE: dict[str, tuple[tuple[float, float], ...]] = {
     "quartic(0.001)": ((1e4, 0.1), (1e4, 1.0)),
     "line_and_dot(1, 2)": ((1e4, 10.0),),
     "line_and_dot(1, 2, True)": ((1e4, 10.0), (1e4, 100.0)),
-    "sphere(2)": ((1e3, 1.0), (1e4, 10.0)),
+    "sphere(2)": ((1e3, 10.0), (1e4, 10.0)),
+    "saddle()": ((100.0, 10.0),),
     "well(10)": ((10.0, 0.01), (1e3, 10.0)),
     **{f"relu_unit({scale})": ((1e4, 1.0),) for scale in (1.0, 0.25, 4.0)},
     **{
