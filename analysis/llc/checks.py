@@ -108,7 +108,9 @@ def found_by(estimate: Estimate) -> Found:
     return Found(means, estimate.verdict, BETWEEN.join(estimate.reasons))
 
 
-def at_its_eps(section: str, model: KnownLoss, steps: Steps, answer: Answer, within: float, **more: Any) -> Check:
+def at_its_eps(
+    section: str, model: KnownLoss, steps: Steps, answer: Answer, within: float = WITHIN, **more: Any
+) -> Check:
     """The check of one estimate."""
     return judged(section, model, steps, found_by(estimated(model, steps, **more)), answer, within)
 

@@ -1,35 +1,68 @@
-"""The validation of the LLC estimator in its quick form, its reference sampler, and what wrong estimators give."""
+"""The validation of the LLC estimator in its quick form, its traps, and what wrong estimators give."""
 
 import math
-from itertools import pairwise
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from icl_lab.analysis.llc import cases as cases
 from icl_lab.analysis.llc import known
 from icl_lab.analysis.llc import validation as validation
 from icl_lab.analysis.llc.cases import hessian_eigenvalues, reference
-from icl_lab.analysis.llc.checks import Check, Known, in_nbeta, moving
+from icl_lab.analysis.llc.checks import Answers, Check, Found, Steps, judged, known_answer, meets, near_lambda
+from icl_lab.analysis.llc.limits import in_nbeta, moving
+from icl_lab.analysis.llc.models import made
+from icl_lab.analysis.llc.quadrature import Answer
+from icl_lab.analysis.llc.targets import ASKED, read
+from icl_lab.analysis.llc.traps import TRAPS, traps
 from icl_lab.analysis.llc.wrong_estimators import Wrong, wrong_estimators
 from icl_lab.scripts import llc_validation as command
+from icl_lab.src.checks import ConfigError
 from tests.doors import Refused, ran, refused
 
 __all__ = ["ran", "refused"]
 
+STEPS = Steps(1e-4, 100.0, 10.0, 4)
+
+
+@pytest.fixture(scope="module")
+def answers(root: Path) -> Answers:
+    return {(row.formula, row.nbeta, row.gamma): row for row in read(root / "docs/llc/targets.csv")}
+
 
 @pytest.mark.parametrize("section", ["quadratic", "rescaling"])
-def test_the_first_case_of_a_section_meets_its_target(section: str) -> None:
-    assert [check for check in next(validation.SECTIONS[section]()) if not check.met] == []
+def test_the_first_case_of_a_section_meets_its_target(section: str, answers: Answers) -> None:
+    assert [check for check in next(validation.SECTIONS[section](answers)) if not check.met] == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("section", ["coverage", "crossing", "matrices", "by rank", "to infinite nbeta"])
-def test_the_first_case_of_a_slower_section_meets_its_target(section: str) -> None:
-    checks = next(validation.SECTIONS[section]())
+@pytest.mark.parametrize("section", sorted({*validation.SECTIONS} - {"quadratic", "rescaling", "traps"}))
+def test_the_first_case_of_a_slower_section_meets_its_target(section: str, answers: Answers) -> None:
+    checks = next(validation.SECTIONS[section](answers))
     assert checks
     assert [check for check in checks if not check.met] == []
+
+
+@pytest.mark.slow
+def test_a_rule_gets_no_trap_wrong(answers: Answers) -> None:
+    """Each of the cases has one of the verdicts that are right for it, and where that is a number the right one."""
+    checks = [check for (check,) in traps(answers)]
+    assert len(checks) == len(TRAPS)
+    assert [check for check in checks if not check.met] == []
+
+
+def test_what_is_validated_has_answers(answers: Answers) -> None:
+    """Every formula that a section asks for is in the table of targets, and so is every trap's."""
+    asked = {(formula, nbeta, gamma) for formula, _, nbeta, gamma in ASKED}
+    assert {(trap.formula, trap.steps.nbeta, trap.steps.gamma) for trap in TRAPS} <= asked
+    shapes = validation.MATRICES + validation.FURTHER
+    assert {(shape.formula, validation.COLD, shape.gamma) for shape in shapes} <= asked
+    assert len({shape.formula for shape in shapes}) == len(shapes)
+    with pytest.raises(ConfigError, match="the targets have no sphere"):
+        known_answer(answers, "sphere(3)", 1.0, 1.0)
 
 
 def test_hmc_has_the_closed_form_without_a_bias_in_eps() -> None:
@@ -43,12 +76,23 @@ def test_hmc_has_the_closed_form_without_a_bias_in_eps() -> None:
 
 
 def test_targets() -> None:
-    exact = Known(2.0, "closed form", within=0.1)
-    assert exact.meets(2.1, error=0.05)
-    assert not exact.meets(2.1, error=0.03)  # beyond three standard errors
-    assert not exact.meets(2.3, error=1.0)
-    assert exact._replace(errors=math.inf).meets(1.81)
-    assert Known(-30.0, "closed form", within=0.1).meets(-28.0, error=1.0)
+    exact = Answer(2.0, 0.0)
+    assert meets(2.1, 0.05, exact, within=0.1)
+    assert not meets(2.1, 0.03, exact, within=0.1)  # beyond three standard errors
+    assert meets(2.1, 0.03, exact._replace(error=0.02), within=0.1)  # of both together
+    assert not meets(2.3, 1.0, exact, within=0.1)
+    assert meets(-28.0, 1.0, Answer(-30.0, 0.0), within=0.1)
+
+
+def test_of_lambda_a_tenth_is_asked_where_the_answer_allows_it() -> None:
+    model = made("deep_linear((7, 3, 5), 2)")  # 11.5, of multiplicity 1
+    assert near_lambda(model, Answer(11.4, 0.1), 11.0) == "met"
+    assert near_lambda(model, Answer(11.4, 0.1), 10.3) == "missed"
+    assert near_lambda(model, Answer(10.8, 0.1), 10.3) == "not asked: gap -6%"
+    assert near_lambda(made("deep_linear((5, 3, 5), 0)"), Answer(6.2, 0.1), 1.0) == "not asked: multiplicity 2"
+    assert near_lambda(made("saddle()"), Answer(-23.0, 0.1), 1.0) == "not asked: no lambda"
+    far = Found(np.array([10.2, 10.3, 10.4, 10.3]), "LLC", "")
+    assert not judged("", model, STEPS, far, Answer(11.0, 1.0), within=0.1).met  # near its answer, not near lambda
 
 
 def test_the_limit_in_nbeta_is_a_line_in_one_over_log_nbeta() -> None:
@@ -60,21 +104,6 @@ def test_the_limit_in_nbeta_is_a_line_in_one_over_log_nbeta() -> None:
     assert moving(moved) == ""
     drifting = [*still[:2], still[2] + np.linspace(0, 1e-3, 80) * rng.uniform(1, 2, (6, 1))]
     assert moving(in_nbeta(nbetas, drifting)[1]).startswith("not mixed: +")
-
-
-@pytest.mark.parametrize(("widths", "rank"), [((4, 3, 5), 2), ((3, 4, 2, 3), 1)])
-def test_solutions_of_matrices_are_solutions(widths: tuple[int, ...], rank: int) -> None:
-    """L = 0 at w*, the target has its rank, and off it the loss is that of NumPy's product."""
-    case = cases.deep_linear(widths, rank)
-    assert float(case.losses(case.centre, case.tasks)[0]) == 0.0
-    assert np.linalg.matrix_rank(case.tasks[0]) == rank
-    assert case.null_loss == rank
-    moved = float(case.losses(case.centre + np.float32(0.1), case.tasks)[0])
-    ends = np.cumsum([a * b for a, b in pairwise(widths)])[:-1]
-    parts = np.split(case.centre + 0.1, ends)
-    matrices = [part.reshape(b, a) for part, (a, b) in zip(parts, pairwise(widths), strict=True)]
-    product = np.linalg.multi_dot(matrices[::-1])
-    assert moved == pytest.approx(np.sum((product - case.tasks[0]) ** 2), rel=1e-5)
 
 
 def test_a_rescaled_unit_has_the_curvature_that_its_value_is_compared_with() -> None:
@@ -107,13 +136,19 @@ def test_wrong_estimators_are_wrong(wrong: dict[str, Wrong]) -> None:
 
 
 def test_the_tables_and_who_may_replace_them(tmp_path: Path, refused: Refused) -> None:
-    check = Check("quadratic", "h = 1", 0.5, "closed form", 0.03, 0.51, 0.5, 0.52, True, "", 0.5, 1e-4, 100.0)
-    missed = check._replace(case="h = 2", met=False, reasons="not mixed: R-hat is 1.3")
+    check = judged(
+        "quadratic",
+        made("quadratic((1.0,))"),
+        STEPS,
+        Found(np.full(4, 0.51), "LLC", ""),
+        Answer(0.5, 0.0, "closed form"),
+    )
+    missed = check._replace(case="h = 2", met=False, verdict="none", reasons="not mixed: R-hat is 1.3")
     row = Wrong("no nbeta", 5.0, 0.05, 0.051, 0.05, 0.052, "no chain", "it falls as 1 / nbeta")
     command.write(tmp_path, [check, missed], [row])
     page = (tmp_path / command.PAGE).read_text()
-    assert "| quadratic | h = 1 | 0.5 | 0.5 (closed form) | 0.51 [0.5, 0.52] | +2.0% | 3% |" in page
-    assert "| not mixed: R-hat is 1.3 | **missed** |" in page
+    assert "| quadratic | quadratic, h = 1 (1 times) | 0.5 | 0.5 (closed form) | +0.0% | 0.51 [0.51, 0.51] |" in page
+    assert "| **missed** | none: not mixed: R-hat is 1.3 | sgld; 100, 10, 0.0001, 4, 1.6e+04 |" in page
     assert "| no nbeta | 5 | 0.05 | 0.051 [0.05, 0.052] | no chain | it falls as 1 / nbeta |" in page
     command.write(tmp_path, [check], [row])  # its own files
     (tmp_path / command.TABLE).write_text("mine")
@@ -121,19 +156,31 @@ def test_the_tables_and_who_may_replace_them(tmp_path: Path, refused: Refused) -
     assert "validation.csv was not written by scripts.llc_validation, or has been changed since" in said
 
 
-def test_the_committed_tables_are_of_todays_cases(root: Path) -> None:
-    """All targets of the full validation, each golden value and ten further shapes among them."""
-    import pandas as pd
+# --- the committed table ---
 
-    table = pd.read_csv(root / "docs/llc" / command.TABLE)
-    assert set(table["section"]) == {*validation.SECTIONS, "matrices, HMC", "matrices, SGLD", "matrices, lambda"} - {
-        "matrices"
-    }
-    shapes = [cases.deep_linear(shape.widths, shape.rank).name for shape in validation.GOLDEN + validation.FURTHER]
-    assert len(set(shapes)) == 19
-    assert set(table[table["section"] == "matrices, SGLD"]["case"]) == set(shapes)
-    for case, section in table[table["section"] == "matrices, lambda"].groupby("case"):
-        widths, rank = str(case).strip("(").split("), rank ")
-        exact = known.deep_linear([int(width) for width in widths.split(",")], int(rank)).value
-        assert section["known"].item() == pytest.approx(exact), case
-        assert abs(section["estimate"].item() / exact - 1) <= 0.1, case
+
+@pytest.fixture(scope="module")
+def table(root: Path) -> Iterator[pd.DataFrame]:
+    """All targets of the full validation."""
+    yield pd.read_csv(root / "docs/llc" / command.TABLE, keep_default_na=False, na_values=[""])
+
+
+def test_the_committed_table_is_of_todays_cases(table: pd.DataFrame, answers: Answers) -> None:
+    shapes = {"matrices": validation.MATRICES, "further matrices": validation.FURTHER}
+    for section, expected in shapes.items():
+        rows = table[table["section"] == section]
+        assert list(rows["case"]) == [made(shape.formula).name for shape in expected]
+        for shape, row in zip(expected, rows.itertuples(), strict=True):
+            target = answers[shape.formula, validation.COLD, shape.gamma]
+            assert row.answer == pytest.approx(target.answer)
+            assert row.coefficient == pytest.approx(target.lambda_local)
+            assert row.gap == pytest.approx(target.answer / target.lambda_local - 1)
+            assert abs(row.estimate / row.answer - 1) <= 0.05, row
+    assert {*validation.SECTIONS} <= {*table["section"]}
+    assert set(table["sampler"]) == {"sgld", "rmsprop", "sghmc", "hmc"}
+
+
+def test_twelve_further_shapes_are_near_lambda_too(table: pd.DataFrame) -> None:
+    rows = table[(table["section"] == "further matrices") & (table["of_lambda"] == "met")]
+    assert rows["case"].nunique() >= 12
+    assert ((rows["estimate"] / rows["coefficient"] - 1).abs() <= 0.1).all()
