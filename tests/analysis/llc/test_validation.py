@@ -1,7 +1,6 @@
 """The validation of the LLC estimator in its quick form, its traps, and what wrong estimators give."""
 
 import math
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,7 @@ from icl_lab.analysis.llc import cases as cases
 from icl_lab.analysis.llc import known
 from icl_lab.analysis.llc import validation as validation
 from icl_lab.analysis.llc.cases import hessian_eigenvalues, reference
-from icl_lab.analysis.llc.checks import Answers, Check, Found, Steps, judged, known_answer, meets, near_lambda
+from icl_lab.analysis.llc.checks import Answers, Found, Steps, judged, known_answer, meets, near_lambda
 from icl_lab.analysis.llc.limits import in_nbeta, moving
 from icl_lab.analysis.llc.models import made
 from icl_lab.analysis.llc.quadrature import Answer
@@ -160,9 +159,9 @@ def test_the_tables_and_who_may_replace_them(tmp_path: Path, refused: Refused) -
 
 
 @pytest.fixture(scope="module")
-def table(root: Path) -> Iterator[pd.DataFrame]:
+def table(root: Path) -> pd.DataFrame:
     """All targets of the full validation."""
-    yield pd.read_csv(root / "docs/llc" / command.TABLE, keep_default_na=False, na_values=[""])
+    return pd.read_csv(root / "docs/llc" / command.TABLE, keep_default_na=False, na_values=[""])
 
 
 def test_the_committed_table_is_of_todays_cases(table: pd.DataFrame, answers: Answers) -> None:
