@@ -11,7 +11,7 @@ from icl_lab.analysis.llc import cases as cases
 from icl_lab.analysis.llc import known
 from icl_lab.analysis.llc import validation as validation
 from icl_lab.analysis.llc.cases import hessian_eigenvalues, reference
-from icl_lab.analysis.llc.checks import Answers, Found, Steps, judged, known_answer, meets, near_lambda
+from icl_lab.analysis.llc.checks import Answers, Found, Steps, judged, known_answer, meets, near_lambda, with_verdict
 from icl_lab.analysis.llc.limits import in_nbeta, moving
 from icl_lab.analysis.llc.models import made
 from icl_lab.analysis.llc.quadrature import Answer
@@ -21,6 +21,7 @@ from icl_lab.analysis.llc.wrong_estimators import Wrong, wrong_estimators
 from icl_lab.scripts import llc_validation as command
 from icl_lab.src.checks import ConfigError
 from tests.doors import Refused, ran, refused
+from tests.verdicts.values import NOT_FINITE
 
 __all__ = ["ran", "refused"]
 
@@ -81,6 +82,27 @@ def test_targets() -> None:
     assert meets(2.1, 0.03, exact._replace(error=0.02), within=0.1)  # of both together
     assert not meets(2.3, 1.0, exact, within=0.1)
     assert meets(-28.0, 1.0, Answer(-30.0, 0.0), within=0.1)
+
+
+@pytest.mark.parametrize("value", NOT_FINITE)
+def test_no_target_is_met_by_what_is_not_computed(value: float) -> None:
+    exact, model = Answer(2.0, 0.0), made("quadratic((1.0, 1.0, 1.0, 1.0))")
+    assert meets(2.0, 0.1, exact, within=0.1)
+    assert not meets(value, 0.1, exact, within=0.1)
+    assert not meets(2.0, value, exact, within=0.1)
+    assert not meets(2.0, 0.1, Answer(value, 0.0), within=0.1)
+    assert judged("", model, STEPS, Found(np.array([2.0, 2.0]), "LLC", ""), exact).met
+    assert not judged("", model, STEPS, Found(np.array([2.0, value]), "LLC", ""), exact).met
+    assert moving(value).startswith("not mixed")
+
+
+def test_a_verdict_that_is_wrong_or_a_number_that_is_far_misses_a_trap() -> None:
+    model, answer = made("quadratic((1.0, 1.0, 1.0, 1.0))"), Answer(2.0, 0.0)
+    near, far = (judged("", model, STEPS, Found(np.array([at, at]), "LLC", ""), answer) for at in (2.02, 2.2))
+    assert with_verdict(near, "LLC").met
+    assert not with_verdict(near, "undecided").met
+    assert not with_verdict(far, "LLC").met
+    assert with_verdict(far._replace(verdict="none"), "none").met  # there is no number where the verdict is that
 
 
 def test_of_lambda_a_tenth_is_asked_where_the_answer_allows_it() -> None:
