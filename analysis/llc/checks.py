@@ -193,5 +193,7 @@ def near_lambda(model: KnownLoss, answer: Answer, estimate: float) -> str:
 
 def with_verdict(check: Check, *allowed: str) -> Check:
     """The same, which is met if the verdict is one of these, and the number is near the answer unless there is none."""
-    is_near = allowed == (NONE,) or abs(check.estimate - check.answer) <= check.within * abs(check.answer)
+    if allowed == (NONE,):
+        return check._replace(met=check.verdict == NONE, of_lambda="not asked: there is no estimate")
+    is_near = abs(check.estimate - check.answer) <= check.within * abs(check.answer)
     return check._replace(met=is_near and check.verdict in allowed)
