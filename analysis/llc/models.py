@@ -130,7 +130,7 @@ def line_and_dot(line: int, dot: int, on_line: bool = False) -> KnownLoss:
     """L = (w1 - 1)^(2 k1) (w1^2 + w2^2)^(2 k2): 1 / (2 k1) at (1, 0), 1 / (2 k2) at the origin."""
     coefficients = [Coefficient(1 / (2 * k)) for k in (line, dot)]
     local = coefficients[0] if on_line else coefficients[1]
-    name = f"(w1 - 1)^{2 * line} |w|^{4 * dot}{' at (1, 0)' if on_line else ''}"
+    name = f"(w1 - 1)^{2 * line} (w1^2 + w2^2)^{2 * dot}{' at (1, 0)' if on_line else ''}"
     at = "(1, 0), on the line" if on_line else "the origin, the dot"
     return KnownLoss(name, _line_and_dot(line, dot), ONE, np.array([float(on_line), 0.0]), at, local, min(coefficients))
 
@@ -143,7 +143,7 @@ def _line_and_dot(line: int, dot: int) -> Losses:
 def sphere(parameters: int) -> KnownLoss:
     """L = (|w|^2 - 1)^2 at (1, 0, ...): Morse-Bott, 1/2 whatever the dimension."""
     half, point = known.regular(1), np.eye(1, parameters)[0]
-    return KnownLoss(f"(|w|^2 - 1)^2, d = {parameters}", _sphere, ONE, point, "(1, 0, ...)", half, half)
+    return KnownLoss(f"(sum of w^2 - 1)^2, d = {parameters}", _sphere, ONE, point, "(1, 0, ...)", half, half)
 
 
 def _sphere(w: Any, data: Any) -> Any:
