@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from icl_lab.analysis.llc import known
 from icl_lab.analysis.llc.checks import Answers, Check, Found, Steps, estimated, judged
 from icl_lab.analysis.llc.mixing import trend
 from icl_lab.analysis.llc.models import KnownLoss, made
@@ -15,7 +16,7 @@ from icl_lab.analysis.llc.targets import COLD
 from icl_lab.store.llc_rows import NOT_MIXED
 
 TRENDING = 2.0  # standard errors between the last two quarters, beyond which nothing is extrapolated
-NBETAS = (1e3, COLD)
+NBETAS, HOTTER = (1e3, COLD), (1e2, COLD)
 
 
 def in_nbeta(nbetas: Sequence[float], estimates: Sequence[np.ndarray]) -> tuple[np.ndarray, float]:
@@ -25,9 +26,14 @@ def in_nbeta(nbetas: Sequence[float], estimates: Sequence[np.ndarray]) -> tuple[
     gamma lambda is that of all solutions, not that at w*.
     """
     trends = np.array([trend(values, since=-2) for values in estimates])
-    design = np.stack([np.ones(len(nbetas)), 1 / np.log(nbetas)], axis=1)
     means = np.stack([values.mean(axis=1) for values in estimates])
-    return np.linalg.lstsq(design, means, rcond=None)[0][0], float(trends[np.argmax(np.abs(trends))])
+    return _line(nbetas, means), float(trends[np.argmax(np.abs(trends))])
+
+
+def _line(nbetas: Sequence[float], means: np.ndarray) -> np.ndarray:
+    """Where the line in 1 / log nbeta through means [number of nbetas, ...] ends."""
+    design = np.stack([np.ones(len(nbetas)), 1 / np.log(nbetas)], axis=1)
+    return np.asarray(np.linalg.lstsq(design, means, rcond=None)[0][0])
 
 
 def moving(trend: float, limit: float = TRENDING) -> str:
@@ -36,11 +42,13 @@ def moving(trend: float, limit: float = TRENDING) -> str:
 
 
 def limits(_: Answers) -> Iterator[list[Check]]:
-    """Made for HMC on a crossing, refused to short SGLD on matrices."""
+    """Made for HMC on a crossing, whose line still ends below lambda; refused to short SGLD on matrices."""
     model = made("crossing(1, 1)")
-    runs = [Steps(0.1 / math.sqrt(nbeta + 1), nbeta, 1.0, 1024, 80, 160, 1, "hmc") for nbeta in NBETAS]
-    means, moved = in_nbeta(NBETAS, [_draws(model, steps) for steps in runs])
-    yield [_check(model, runs[-1], Found(means, "", moving(moved)), "normal crossing")]
+    runs = [Steps(0.1 / math.sqrt(nbeta + 1), nbeta, 1.0, 1024, 80, 160, 1, "hmc") for nbeta in HOTTER]
+    means, moved = in_nbeta(HOTTER, [_draws(model, steps) for steps in runs])
+    exact = [known.crossing((1, 1), nbeta, 1.0) for nbeta in HOTTER]
+    line = Answer(float(_line(HOTTER, np.array(exact))), 0.0, "a line through two quadratures")
+    yield [judged("to infinite nbeta", model, runs[-1], Found(means, "", moving(moved)), line)]
     model = made("deep_linear((8, 8, 8, 8), 0)")
     runs = [Steps(1e-6, nbeta, 1.0, 16, 50, 400, 20) for nbeta in NBETAS]
     moved = in_nbeta(NBETAS, [_draws(model, steps) for steps in runs])[1]

@@ -80,6 +80,7 @@ FURTHER = (  # shapes and points that no earlier table had, of multiplicity 1 al
 CROSSINGS = ((1, 1), (0, 1), (0, 2), (1, 2), (2, 2), (1, 3))
 BY_RANK = (10, 5, 10)  # widths of the regression whose rank goes from 0 to 5
 EXACT = 0.03  # of a closed form at the same eps
+NEARLY = 0.02  # of the answer, by which RMSprop differs where its step sizes are nearly constant
 
 
 # --- sections: the checks of one case after the other ---
@@ -150,6 +151,8 @@ def samplers(answers: Answers) -> Iterator[list[Check]]:
         (matrices, COLD, 5.0, 64, "hmc", 1e-3, 1),
     ):
         model, answer = known_answer(answers, formula, nbeta, gamma)
+        if sampler == "rmsprop":
+            answer = answer._replace(error=NEARLY * answer.value)
         burn_in, draws = (100, 200) if sampler == "hmc" else (300, 600)
         yield [at_its_eps("samplers", model, Steps(eps, nbeta, gamma, chains, burn_in, draws, thin, sampler), answer)]
 

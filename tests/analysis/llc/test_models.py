@@ -30,7 +30,7 @@ def rank(model: KnownLoss) -> int:
 
 @pytest.mark.parametrize("formula", FORMULAS)
 def test_each_point_solves_its_loss(formula: str) -> None:
-    """L is 0 at w* and its slope too: but for least squares, whose noise remains, and for w* off a minimum."""
+    """L is 0 at w* and its slope too: but for least squares, whose noise remains, the saddle, and w* off a minimum."""
     model = made(formula)
     loss, slope = mean_loss(model, model.point), gradient(model, model.point)
     if formula.startswith("quadratic") and model.point.any():
@@ -38,7 +38,10 @@ def test_each_point_solves_its_loss(formula: str) -> None:
         assert np.isnan(model.local.value)
         return
     assert slope == pytest.approx(np.zeros_like(slope), abs=1e-7)
-    if formula.startswith("regression"):
+    if formula == "saddle()":
+        assert loss == 0.25
+        assert np.linalg.eigvalsh(hessian(model)) == pytest.approx([-1, 1], abs=1e-5)
+    elif formula.startswith("regression"):
         x, y = model.data
         assert loss == pytest.approx(np.linalg.lstsq(x, y, rcond=None)[1].item() / len(y))
     else:
