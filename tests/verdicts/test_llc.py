@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from icl_lab.analysis.development import nulls
 from icl_lab.analysis.llc import cases as cases
 from icl_lab.analysis.llc.cases import estimate
-from icl_lab.analysis.llc.checks import ERRORS, TRENDING, Known, in_nbeta, judged, moving
 from icl_lab.analysis.llc.estimate import of_traces
 from icl_lab.analysis.llc.mixing import NO_MOVEMENT
 from icl_lab.analysis.llc.settings import Settings
@@ -155,32 +154,13 @@ def test_a_norm_null_that_applies_and_is_not_estimated_is_not_excluded() -> None
     assert not nulls.change("s", ROW, fallen, None).differs
 
 
-# --- validation ---
-
-
-@given(st.sampled_from(NOT_FINITE), st.sampled_from([ERRORS, math.inf]))
-def test_no_target_is_met_by_what_is_not_computed(value: float, errors: float) -> None:
-    exact = Known(2.0, "closed form", 0.1, errors)
-    assert exact.meets(2.0, 0.1)
-    assert not exact.meets(value, 0.1)
-    assert not exact.meets(2.0, value)
-    assert not exact._replace(value=value).meets(2.0, 0.1)
-    assert not judged("", "", np.array([2.0, value]), exact, "", 2.0).met
-
-
-@pytest.mark.parametrize("value", NOT_FINITE)
-def test_no_trend_is_still_that_is_not_computed(value: float) -> None:
-    for limit in (ERRORS, TRENDING):
-        assert moving(0.0, limit) == moving(-limit, limit) == ""
-        assert moving(value, limit).startswith("not mixed: ")
-    still = np.zeros((3, 40))
-    assert math.isnan(in_nbeta([10.0, 100.0], [still, np.random.default_rng(0).standard_normal((3, 40))])[1])
+# --- validation (its targets: tests/analysis/llc/test_validation.py) ---
 
 
 def test_a_validation_of_nothing_does_not_pass(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from icl_lab.scripts import llc_validation as command
 
-    monkeypatch.setattr(command, "_printed", lambda quick: iter(()))
+    monkeypatch.setattr(command, "_printed", lambda targets, quick: iter(()))
     monkeypatch.setattr(command, "_wrong", lambda: iter(()))
     monkeypatch.setattr(command, "write", lambda *files: None)
     assert command.main(["--out", str(tmp_path)]) == 1
