@@ -142,7 +142,7 @@ ESTIMATORS: dict[str, tuple[Callable[[Case, np.ndarray], Given], str]] = {
     "perturbed compared with perturbed": (_both_perturbed, "both have the same mean"),
     "no nbeta": (_no_nbeta, "it is the loss that the noise adds, which falls as 1 / nbeta"),
     "1 / mean(diff^2)": (_inverse_square, "it is large where noise changes the loss little: the order is reversed"),
-    "new batches each time, unpaired": (_unpaired, "right on average, with an interval many times as wide"),
+    "new batches each time, unpaired": (_unpaired, "right on average, with an interval twice as wide"),
     "L(w*) of one batch": (_first_batch, "all chains are off by the same, so the interval is narrow and wrong"),
     "n of the batch, not of the data": (_batch_as_factor, "the factor is not the nbeta that the chain was drawn at"),
     "RMSprop, slower than its own average": (_preconditioned, "the step sizes follow the gradient: it is not p(w)"),
