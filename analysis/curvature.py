@@ -59,7 +59,7 @@ def summary(spectrum: Spectrum) -> dict[str, Any]:
     top = spectrum.top[:SHOWN]
     eigenvalues = {f"h_{place}": top[place - 1] if place <= len(top) else math.nan for place in range(1, SHOWN + 1)}
     ends = {"h_min": spectrum.h_min, "trace": trace, "trace_error": error, "slope": spectrum.slope}
-    return {**eigenvalues, **ends, "parameters": spectrum.parameters}
+    return {**eigenvalues, **ends, "parameters": spectrum.parameters, "samples": spectrum.samples or "all"}
 
 
 def prediction_row(

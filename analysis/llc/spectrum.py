@@ -1,8 +1,9 @@
 """The Hessian's spectrum at w*, as a few nodes and weights, and what a quadratic loss of it would give.
 
-    sum_i f(h_i, g_i^2, C_i)    over the eigenvalues h_i of the Hessian of L at w*, g_i the slope and C_i the variance
-    of
-                                per-sample gradients along eigenvector i, all on the data that the chain draws from
+    sum_i f(h_i, g_i^2, C_i)
+
+over the eigenvalues h_i of the Hessian of L at w*, g_i the slope and C_i the variance of per-sample gradients along
+eigenvector i, all on the data that the chain draws from (the Hessian of a model above 10 000 parameters on 1024 of it).
 
 Few parameters: the whole matrix. Many: the largest eigenvectors by Lanczos, with their own slopes and variances, and
 the rest by stochastic Lanczos quadrature (Ubaru, Chen and Saad 2017, Section 3), in memory that grows with d alone.
@@ -28,14 +29,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from icl_lab.analysis.llc.loss import Form, Split, gradient, in_chunks, losses_of, mean_over_chunks
+from icl_lab.analysis.llc.loss import Form, Split, first, gradient, in_chunks, losses_of, mean_over_chunks
 from icl_lab.src.checks import ConfigError
 from icl_lab.src.prng import key as key_of
 
 DENSE = 320  # parameters up to which the whole Hessian is made
 LONG, SHORT = 24, 8  # steps of Lanczos for the largest eigenvectors, and for the rest of the spectrum
-PROBES = 6  # random vectors for the rest of the spectrum
-NOISE_PROBES = 2  # of the gradients' covariance there
+PROBES = 5  # random vectors for the rest of the spectrum
+NOISE_PROBES = 1  # of the gradients' covariance there
+MOST_PARAMETERS, SAMPLES = 10_000, 1024  # of larger models the Hessian is of the first samples; slopes are of all
 CONVERGED = 0.02  # residual of a Ritz vector over its value, below which it counts as an eigenvector
 LEAST = 1e-30  # pull of a direction
 UNSTABLE = 1e-9  # what is left of the stability bound where a chain diverges: its part of step size is then enormous
@@ -61,7 +63,7 @@ class Nodes(NamedTuple):
 class Spectrum(NamedTuple):
     """The spectrum at w* of d parameters that move: a list of nodes for each probe, of which a sum is the mean.
 
-    h_min, h_max: the ends; trace, and its standard error; slope: |grad L(w*)|.
+    h_min, h_max: the ends; slope: |grad L(w*)|; samples: of the data, that the Hessian is of (0: all of it).
     """
 
     probes: tuple[Nodes, ...]
@@ -69,6 +71,7 @@ class Spectrum(NamedTuple):
     h_min: float
     h_max: float
     slope: float
+    samples: int = 0
 
     def total(self, of: Any) -> tuple[float, float]:
         """The mean over probes of a function of nodes, and its standard error; 0 of a whole matrix."""
@@ -204,11 +207,17 @@ def spectrum_of(split: Split, data: Any, mask: np.ndarray | None = None, seed: i
         raise ConfigError(NO_FORWARD) from None
 
 
+def of_hessian(data: Any, moves: np.ndarray) -> Any:
+    """The samples that second derivatives are of: all, of a large model the first."""
+    large = moves.sum() > MOST_PARAMETERS and len(jax.tree.leaves(data)[0]) > SAMPLES
+    return first(data, SAMPLES) if large else data
+
+
 def ends_of(split: Split, data: Any, mask: np.ndarray | None = None, seed: int = 0) -> tuple[float, float]:
     """The smallest and the largest eigenvalue alone."""
     moves = np.ones(len(split.vector), np.float32) if mask is None else np.asarray(mask, np.float32)
     try:
-        ritz, _, _ = _ritz(split, data, moves, seed)
+        ritz, _, _ = _ritz(split, of_hessian(data, moves), moves, seed)
     except TypeError as error:
         if "custom_vjp" not in str(error):
             raise
@@ -228,7 +237,8 @@ def _dense(split: Split, data: Any, moves: np.ndarray, seed: int) -> Spectrum:
 
 
 def _sparse(split: Split, data: Any, moves: np.ndarray, seed: int) -> Spectrum:
-    ritz, vectors, residual = _ritz(split, data, moves, seed)
+    some = of_hessian(data, moves)
+    ritz, vectors, residual = _ritz(split, some, moves, seed)
     top = ritz.max(initial=0.0)
     apart = residual <= CONVERGED * np.maximum(np.abs(ritz), 1e-3 * top)
     known, basis = ritz[apart], vectors[apart]  # [R], [R, d]
@@ -239,11 +249,11 @@ def _sparse(split: Split, data: Any, moves: np.ndarray, seed: int) -> Spectrum:
     probes = np.asarray(jax.random.rademacher(signs[0], (PROBES, len(moves)), np.float32)) * moves
     slope, noisy, variance = (
         np.asarray(x, np.float64)
-        for x in _gradients(split.form, split.fixed, split.vector, moves, padded, data, signs[1])
+        for x in _gradients(split.form, split.fixed, split.vector, moves, padded, data, some, signs[1])
     )
     starts = np.concatenate([probes, slope[None].astype(np.float32), noisy.astype(np.float32)])
     starts = starts - (starts @ basis.T) @ basis if len(basis) else starts
-    h, weight = _quadratures(split, data, moves, padded, starts.astype(np.float32))  # [P, SHORT], of squared length
+    h, weight = _quadratures(split, some, moves, padded, starts.astype(np.float32))  # [P, SHORT], of squared length
     rest_h, rest_weight = h[:PROBES], weight[:PROBES]
     along = (basis.astype(np.float64) @ slope) ** 2 if len(basis) else np.zeros(0)
     shared_h = np.concatenate([known, h[PROBES], *h[PROBES + 1 :]])
@@ -262,7 +272,8 @@ def _sparse(split: Split, data: Any, moves: np.ndarray, seed: int) -> Spectrum:
         for i in range(PROBES)
     )
     low = float(min(ritz.min(), h[:PROBES][rest_weight > 1e-6 * count].min(initial=np.inf)))
-    return Spectrum(nodes, count, low, float(ritz.max()), float(np.linalg.norm(slope)))
+    samples = 0 if some is data else SAMPLES
+    return Spectrum(nodes, count, low, float(ritz.max()), float(np.linalg.norm(slope)), samples)
 
 
 def _unit(weights: np.ndarray, dimension: int) -> float:
@@ -274,17 +285,15 @@ def _unit(weights: np.ndarray, dimension: int) -> float:
 # --- products ---
 
 
-def _times(form: Form, fixed: tuple[Any, ...], vector: Array, moves: Array, data: Any, directions: Array) -> Array:
-    """H v [P, d] of the mean loss's Hessian, for each direction [P, d], of what moves."""
+def _times(form: Form, fixed: tuple[Any, ...], vector: Array, moves: Array, data: Any, direction: Array) -> Array:
+    """H v [d] of the mean loss's Hessian, of what moves."""
     losses = losses_of(form, fixed)
 
     def on(batch: Any) -> Array:
-        slope = jax.grad(lambda w: jnp.mean(losses(w, batch)))
-        _, product = jax.linearize(slope, vector)
-        found: Array = jax.vmap(product)(directions)
-        return found
+        product: Array = jax.jvp(jax.grad(lambda w: jnp.mean(losses(w, batch))), (vector,), (direction,))[1]
+        return product
 
-    found: Array = moves[None] * mean_over_chunks(on, data, CHUNK)
+    found: Array = moves * mean_over_chunks(on, data, CHUNK)
     return found
 
 
@@ -317,7 +326,7 @@ def _whole(form: Form, fixed: tuple[Any, ...], vector: Array, chosen: Array, dat
 
 @partial(jax.jit, static_argnums=0)
 def _gradients(
-    form: Form, fixed: tuple[Any, ...], vector: Array, moves: Array, basis: Array, data: Any, key: Array
+    form: Form, fixed: tuple[Any, ...], vector: Array, moves: Array, basis: Array, data: Any, some: Any, key: Array
 ) -> tuple[Array, Array, Array]:
     """The slope [d], random sums of the samples' gradients about it [NOISE_PROBES, d], and their variance along a
     basis.
@@ -343,83 +352,79 @@ def _gradients(
         found: Array = jax.vmap(push)(basis).T
         return found
 
-    variance = jnp.var(in_chunks(along, data, CHUNK), axis=0)
+    variance = jnp.var(in_chunks(along, jax.tree.map(jnp.asarray, some), CHUNK), axis=0)
     return moves * slope, moves[None] * noisy / jnp.sqrt(n), variance
 
 
-@partial(jax.jit, static_argnums=(0, 1))
+@partial(jax.jit, static_argnums=0)
 def _lanczos(
     form: Form,
-    steps: int,
     fixed: tuple[Any, ...],
     vector: Array,
     moves: Array,
     data: Any,
     apart: Array,
-    starts: Array,
+    start: Array,
+    steps: Array,
 ) -> tuple[Array, Array, Array]:
-    """Lanczos from each start [P, d], orthogonal to its own basis and to `apart` [R, d]: alpha, beta [P, k], basis.
+    """Lanczos from a start [d], orthogonal to its own basis and to `apart` [R, d]: alpha, beta [LONG], basis [LONG, d].
 
-    Where a basis spans all that the matrix reaches, beta and what follows are 0.
+    Of `steps` steps, which is no constant of the program, so that all runs share it: the rest is 0. Where the basis
+    spans all that the matrix reaches, beta and what follows are 0.
     """
     data = jax.tree.map(jnp.asarray, data)
-    lengths = jnp.linalg.norm(starts, axis=1, keepdims=True)
-    tiny = jnp.asarray(np.finfo(starts.dtype).tiny, starts.dtype)
-    begin = starts / jnp.maximum(lengths, tiny)
-    bases = jnp.zeros((len(starts), steps, starts.shape[1]), starts.dtype)
+    tiny = jnp.asarray(np.finfo(start.dtype).tiny, start.dtype)
+    begin = start / jnp.maximum(jnp.linalg.norm(start), tiny)
 
-    def orthogonal(candidates: Array, bases: Array) -> Array:
+    def orthogonal(candidate: Array, basis: Array) -> Array:
         for _ in range(2):
-            candidates = candidates - jnp.einsum("pkd,pk->pd", bases, jnp.einsum("pkd,pd->pk", bases, candidates))
-            candidates = candidates - (candidates @ apart.T) @ apart
-        return candidates
+            candidate = candidate - (basis @ candidate) @ basis
+            candidate = candidate - (apart @ candidate) @ apart
+        return candidate
 
-    def step(state: tuple[Array, Array], number: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-        now, bases = state
-        bases = bases.at[:, number].set(now)
+    def step(number: Array, state: tuple[Array, ...]) -> tuple[Array, ...]:
+        now, basis, alpha, beta = state
+        basis = basis.at[number].set(now)
         product = _times(form, fixed, vector, moves, data, now)
-        alpha = jnp.sum(now * product, axis=1)
-        left = orthogonal(product, bases)
-        beta = jnp.linalg.norm(left, axis=1)
-        size = jnp.linalg.norm(product, axis=1)
-        beta = jnp.where(beta > 1e-4 * size, beta, 0.0)
-        following = jnp.where(beta[:, None] > 0, left / jnp.maximum(beta, tiny)[:, None], 0.0)
-        return (following, bases), (alpha, beta)
+        left = orthogonal(product, basis)
+        length = jnp.linalg.norm(left)
+        length = jnp.where(length > 1e-4 * jnp.linalg.norm(product), length, 0.0)
+        following = jnp.where(length > 0, left / jnp.maximum(length, tiny), 0.0)
+        return following, basis, alpha.at[number].set(jnp.sum(now * product)), beta.at[number].set(length)
 
-    (_, bases), (alpha, beta) = lax.scan(step, (begin, bases), jnp.arange(steps))
-    return alpha.T, beta.T, bases
+    none = jnp.zeros(LONG, start.dtype)
+    first = begin, jnp.zeros((LONG, len(start)), start.dtype), none, none
+    _, basis, alpha, beta = lax.fori_loop(0, steps, step, first)
+    return alpha, beta, basis
 
 
 def _tridiagonal(alpha: np.ndarray, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues [P, k] and eigenvectors [P, k, k] of the tridiagonal matrices."""
-    k = alpha.shape[1]
-    matrices = np.zeros((len(alpha), k, k))
-    at = np.arange(k)
-    matrices[:, at, at] = alpha
-    matrices[:, at[1:], at[:-1]] = matrices[:, at[:-1], at[1:]] = beta[:, :-1]
-    values, vectors = np.linalg.eigh(matrices)
+    """Eigenvalues [k] and eigenvectors [k, k] of the tridiagonal matrix."""
+    values, vectors = np.linalg.eigh(np.diag(alpha) + np.diag(beta[:-1], 1) + np.diag(beta[:-1], -1))
     return values, vectors
 
 
 def _ritz(split: Split, data: Any, moves: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Ritz values [k], vectors [k, d] and their residuals [k] of one long run from a random start."""
     steps = min(LONG, int(moves.sum()))
-    start = np.asarray(jax.random.normal(key_of(seed), (1, len(moves)), np.float32)) * moves
-    apart = np.zeros((1, len(moves)), np.float32)
-    found = _lanczos(split.form, steps, split.fixed, split.vector, moves, data, apart, start)
-    alpha, beta, bases = (np.asarray(part, np.float64) for part in found)
+    start = np.asarray(jax.random.normal(key_of(seed), (len(moves),), np.float32)) * moves
+    apart = np.zeros((LONG, len(moves)), np.float32)
+    found = _lanczos(split.form, split.fixed, split.vector, moves, data, apart, start, np.int32(steps))
+    alpha, beta, basis = (np.asarray(part, np.float64)[:steps] for part in found)
     values, vectors = _tridiagonal(alpha, beta)
-    there = (np.abs(vectors[0][0]) ** 2) > 0  # what the start does not reach has no weight
-    ritz = vectors[0].T @ bases[0]
-    return values[0][there], ritz[there].astype(np.float32), (beta[0, -1] * np.abs(vectors[0][-1]))[there]
+    there = np.abs(vectors[0]) ** 2 > 0  # what the start does not reach has no weight
+    ritz = vectors.T @ basis
+    return values[there], ritz[there].astype(np.float32), (beta[-1] * np.abs(vectors[-1]))[there]
 
 
 def _quadratures(
     split: Split, data: Any, moves: np.ndarray, apart: np.ndarray, starts: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Nodes and weights [P, SHORT] of v.f(H) v for starts v [P, d]: weights sum to |v|^2."""
-    found = _lanczos(split.form, SHORT, split.fixed, split.vector, moves, data, apart, starts)
-    alpha, beta = (np.asarray(part, np.float64) for part in found[:2])
-    values, vectors = _tridiagonal(alpha, beta)
-    lengths = np.sum(np.asarray(starts, np.float64) ** 2, axis=1, keepdims=True)
-    return values, vectors[:, 0, :] ** 2 * lengths
+    nodes, weights = [], []
+    for start in starts:
+        found = _lanczos(split.form, split.fixed, split.vector, moves, data, apart, start, np.int32(SHORT))
+        values, vectors = _tridiagonal(*(np.asarray(part, np.float64)[:SHORT] for part in found[:2]))
+        nodes.append(values)
+        weights.append(vectors[0] ** 2 * np.sum(np.asarray(start, np.float64) ** 2))
+    return np.array(nodes), np.array(weights)
