@@ -17,12 +17,10 @@ import numpy as np
 from jax import Array
 
 from icl_lab.analysis.llc import any_model, models, sgld
-from icl_lab.analysis.llc.hamiltonian import HmcDraws, hamiltonian
 from icl_lab.analysis.llc.loss import Losses, split
 from icl_lab.analysis.llc.models import KnownLoss
 from icl_lab.analysis.llc.sampling import Asked, SourceOf
 from icl_lab.analysis.llc.settings import Settings
-from icl_lab.src.prng import key
 
 
 class Case(NamedTuple):
@@ -93,30 +91,6 @@ def _hessian(losses: sgld.Losses, centre: Array, tasks: Any) -> Array:
     return matrix
 
 
-def reference(case: Case, nbeta: float, gamma: float, chains: int, burn_in: int, draws: int) -> HmcDraws:
-    """HMC on the same posterior, with trajectories as long as the localisation is wide."""
-    numbers = map(np.float32, (nbeta, gamma, 1 / np.sqrt(gamma), 0.1 / np.sqrt(nbeta + gamma)))
-    drawn: HmcDraws = _reference(case.losses, chains, burn_in, draws, case.centre, case.tasks, *numbers)
-    return drawn
-
-
 def chain_means(traces: dict[str, np.ndarray], settings: Settings) -> np.ndarray:
     """The estimate of each chain [C]."""
     return np.asarray(settings.nbeta * traces["excess"][:, settings.burn_in :].mean(axis=1))
-
-
-@partial(jax.jit, static_argnames=("losses", "chains", "burn_in", "draws"))
-def _reference(
-    losses: sgld.Losses,
-    chains: int,
-    burn_in: int,
-    draws: int,
-    centre: Array,
-    tasks: Any,
-    nbeta: Array,
-    gamma: Array,
-    length: Array,
-    step_size: Array,
-) -> HmcDraws:
-    target = sgld.Target(losses, centre, nbeta, gamma)
-    return hamiltonian(key(0), target, tasks, chains, burn_in, draws, length, step_size)

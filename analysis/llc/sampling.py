@@ -7,8 +7,8 @@ share it.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -187,15 +187,3 @@ def _by_hmc(
         first(data, CHECK_SAMPLES),
         extras,
     )
-
-
-def with_eps(settings: Settings, eps: float) -> Settings:
-    """The settings with a step size that was chosen."""
-    return replace(settings, eps=eps)
-
-
-def parts(traces: Mapping[str, np.ndarray], burn_in: int, count: int) -> dict[str, np.ndarray]:
-    """Traces less their burn-in: of `count` draws, or of the checks, whose draws begin their block."""
-    longest = traces["excess"].shape[1]
-    every = {name: -(-longest // values.shape[1]) for name, values in traces.items()}
-    return {name: values[:, -(-burn_in // every[name]) :] for name, values in traces.items()}

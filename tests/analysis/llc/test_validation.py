@@ -10,11 +10,12 @@ import pytest
 from icl_lab.analysis.llc import cases as cases
 from icl_lab.analysis.llc import known
 from icl_lab.analysis.llc import validation as validation
-from icl_lab.analysis.llc.cases import hessian_eigenvalues, reference
+from icl_lab.analysis.llc.cases import chain_means, estimate, hessian_eigenvalues
 from icl_lab.analysis.llc.checks import Answers, Found, Steps, judged, known_answer, meets, near_lambda, with_verdict
 from icl_lab.analysis.llc.limits import in_nbeta, moving
 from icl_lab.analysis.llc.models import made
 from icl_lab.analysis.llc.quadrature import Answer
+from icl_lab.analysis.llc.settings import Settings
 from icl_lab.analysis.llc.targets import ASKED, read
 from icl_lab.analysis.llc.traps import TRAPS, traps
 from icl_lab.analysis.llc.wrong_estimators import Wrong, wrong_estimators
@@ -67,12 +68,13 @@ def test_what_is_validated_has_answers(answers: Answers) -> None:
 
 def test_hmc_has_the_closed_form_without_a_bias_in_eps() -> None:
     h, nbeta, gamma = np.array([1.0, 10.0, 0.0]), 100.0, 100.0
-    drawn = reference(cases.quadratic(h), nbeta, gamma, chains=64, burn_in=60, draws=100)
-    means = nbeta * np.asarray(drawn.excess, np.float64).mean(axis=1)
+    settings = Settings(1e-4, nbeta, gamma, data="full", sampler="hmc", chains=64, burn_in=60, draws=100)
+    row, traces = estimate(cases.quadratic(h), settings)
+    means = chain_means(traces, settings)
     error = means.std(ddof=1) / math.sqrt(len(means))
     assert error < 0.03
-    assert means.mean() == pytest.approx(known.quadratic(h, nbeta, gamma), abs=4 * error)
-    assert 0.7 < np.mean(drawn.acceptance) < 0.98  # tuned to .8
+    assert row["llc"] == pytest.approx(known.quadratic(h, nbeta, gamma), abs=4 * error)
+    assert 0.7 < row["acceptance"] < 0.98  # tuned to .8
 
 
 def test_targets() -> None:
