@@ -16,7 +16,7 @@ from icl_lab.store.atomic import csv_bytes
 from icl_lab.store.outputs import out_folder
 
 if TYPE_CHECKING:
-    from icl_lab.analysis.llc.targets import Target
+    from icl_lab.analysis.llc.validation.targets import Target
 
 WRITER = "scripts.llc_targets"
 TABLE = "targets.csv"
@@ -41,7 +41,7 @@ def main(argv: list[str]) -> int:
 
 def _printed() -> Iterable[Target]:
     """The rows, each printed as it is made."""
-    from icl_lab.analysis.llc.targets import targets
+    from icl_lab.analysis.llc.validation.targets import targets
 
     for row in targets():
         print(f"{row.model}  nbeta {row.nbeta:g}  gamma {row.gamma:g}  {row.answer:g} ({row.by})", flush=True)

@@ -18,8 +18,8 @@ from icl_lab.store.atomic import csv_bytes
 from icl_lab.store.outputs import in_path, out_folder
 
 if TYPE_CHECKING:
-    from icl_lab.analysis.llc.checks import Check
-    from icl_lab.analysis.llc.wrong_estimators import Wrong
+    from icl_lab.analysis.llc.validation.checks import Check
+    from icl_lab.analysis.llc.validation.wrong_estimators import Wrong
 
 WRITER = "scripts.llc_validation"
 PAGE, TABLE, WRONG = "validation.md", "validation.csv", "wrong_estimators.csv"
@@ -130,8 +130,8 @@ def _percent(value: float) -> str:
 
 def _printed(targets: Path, quick: bool) -> Iterator[Check]:
     """The checks, each printed as it is made."""
-    from icl_lab.analysis.llc.targets import read
-    from icl_lab.analysis.llc.validation import SECTIONS
+    from icl_lab.analysis.llc.validation.sections import SECTIONS
+    from icl_lab.analysis.llc.validation.targets import read
     from icl_lab.src.precision import use_highest_precision
 
     answers = {(row.formula, row.nbeta, row.gamma): row for row in read(targets)}
@@ -146,7 +146,7 @@ def _printed(targets: Path, quick: bool) -> Iterator[Check]:
 
 
 def _wrong() -> Iterator[Wrong]:
-    from icl_lab.analysis.llc.wrong_estimators import wrong_estimators
+    from icl_lab.analysis.llc.validation.wrong_estimators import wrong_estimators
 
     for row in wrong_estimators():
         print("  ".join(filter(None, _wrong_cells(row).values())), flush=True)

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icl_lab.analysis.development import nulls
-from icl_lab.analysis.llc import cases as cases
-from icl_lab.analysis.llc.cases import estimate
 from icl_lab.analysis.llc.estimate import of_traces
 from icl_lab.analysis.llc.mixing import NO_MOVEMENT
 from icl_lab.analysis.llc.settings import Settings
+from icl_lab.analysis.llc.validation import cases as cases
+from icl_lab.analysis.llc.validation.cases import estimate
 from icl_lab.analysis.llc_calibrate import advise
 from icl_lab.store.llc_rows import DIAGNOSTICS, ESTIMATE, current, is_usable
 from tests.verdicts.values import NOT_COMPUTED, NOT_FINITE

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from icl_lab.analysis.llc import cases
 from icl_lab.analysis.llc.any_model import chosen_eps, require_no_flat_direction
-from icl_lab.analysis.llc.cases import chain_means, estimate
 from icl_lab.analysis.llc.estimate import of_traces
 from icl_lab.analysis.llc.estimator import check_mask
 from icl_lab.analysis.llc.settings import Settings
+from icl_lab.analysis.llc.validation import cases
+from icl_lab.analysis.llc.validation.cases import chain_means, estimate
 from icl_lab.src.checks import ConfigError
 from icl_lab.src.model import Model
 

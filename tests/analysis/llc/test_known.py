@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from icl_lab.analysis.llc.known import (
+from icl_lab.analysis.llc.validation.known import (
     crossing,
     deep_linear,
     normal_crossing,

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from icl_lab.analysis.llc import cases, known, models
-from icl_lab.analysis.llc.models import KnownLoss, gradient, hessian, made, mean_loss
-from icl_lab.analysis.llc.targets import ASKED
+from icl_lab.analysis.llc.validation import cases, known, models
+from icl_lab.analysis.llc.validation.models import KnownLoss, gradient, hessian, made, mean_loss
+from icl_lab.analysis.llc.validation.targets import ASKED
 from icl_lab.src.checks import ConfigError
 
 FORMULAS = sorted({formula for formula, *_ in ASKED})
@@ -125,5 +125,5 @@ def test_a_formula_that_is_none() -> None:
 
 
 def test_models_and_targets_need_no_jax() -> None:
-    code = "import sys, icl_lab.analysis.llc.targets; sys.exit('jax' in sys.modules)"
+    code = "import sys, icl_lab.analysis.llc.validation.targets; sys.exit('jax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from scipy.linalg import solve_discrete_lyapunov
 
-from icl_lab.analysis.llc import known, spectrum
+from icl_lab.analysis.llc import spectrum
 from icl_lab.analysis.llc.loss import split
 from icl_lab.analysis.llc.spectrum import EXACT, How, Nodes, Prediction, Spectrum, predict, relaxed
+from icl_lab.analysis.llc.validation import known
 from icl_lab.src.checks import ConfigError
 
 # --- what a quadratic loss gives ---

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from icl_lab.analysis.llc import hmc, known
-from icl_lab.analysis.llc.models import made
-from icl_lab.analysis.llc.quadrature import Axis, even_axis, integrated, log_axis, radial, rank_regression
-from icl_lab.analysis.llc.targets import ASKED, TABLE, Target, answer, of_quadratic, read, targets
+from icl_lab.analysis.llc.validation import hmc, known
+from icl_lab.analysis.llc.validation.models import made
+from icl_lab.analysis.llc.validation.quadrature import Axis, even_axis, integrated, log_axis, radial, rank_regression
+from icl_lab.analysis.llc.validation.targets import ASKED, TABLE, Target, answer, of_quadratic, read, targets
 from icl_lab.src.checks import ConfigError
 
 COLD = 1e4

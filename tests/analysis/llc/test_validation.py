@@ -7,18 +7,27 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from icl_lab.analysis.llc import cases as cases
-from icl_lab.analysis.llc import known
-from icl_lab.analysis.llc import validation as validation
-from icl_lab.analysis.llc.cases import chain_means, estimate, hessian_eigenvalues
-from icl_lab.analysis.llc.checks import Answers, Found, Steps, judged, known_answer, meets, near_lambda, with_verdict
-from icl_lab.analysis.llc.limits import in_nbeta, moving
-from icl_lab.analysis.llc.models import made
-from icl_lab.analysis.llc.quadrature import Answer
 from icl_lab.analysis.llc.settings import Settings
-from icl_lab.analysis.llc.targets import ASKED, read
-from icl_lab.analysis.llc.traps import TRAPS, traps
-from icl_lab.analysis.llc.wrong_estimators import Wrong, wrong_estimators
+from icl_lab.analysis.llc.validation import cases as cases
+from icl_lab.analysis.llc.validation import known
+from icl_lab.analysis.llc.validation import sections as validation
+from icl_lab.analysis.llc.validation.cases import chain_means, estimate, hessian_eigenvalues
+from icl_lab.analysis.llc.validation.checks import (
+    Answers,
+    Found,
+    Steps,
+    judged,
+    known_answer,
+    meets,
+    near_lambda,
+    with_verdict,
+)
+from icl_lab.analysis.llc.validation.limits import in_nbeta, moving
+from icl_lab.analysis.llc.validation.models import made
+from icl_lab.analysis.llc.validation.quadrature import Answer
+from icl_lab.analysis.llc.validation.targets import ASKED, read
+from icl_lab.analysis.llc.validation.traps import TRAPS, traps
+from icl_lab.analysis.llc.validation.wrong_estimators import Wrong, wrong_estimators
 from icl_lab.scripts import llc_validation as command
 from icl_lab.src.checks import ConfigError
 from tests.doors import Refused, ran, refused

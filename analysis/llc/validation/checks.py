@@ -16,9 +16,9 @@ import numpy as np
 
 from icl_lab.analysis.llc.any_model import llc
 from icl_lab.analysis.llc.estimate import LEVEL, NO_INTERVAL, Estimate
-from icl_lab.analysis.llc.models import KnownLoss, made
-from icl_lab.analysis.llc.quadrature import Answer
-from icl_lab.analysis.llc.targets import Target
+from icl_lab.analysis.llc.validation.models import KnownLoss, made
+from icl_lab.analysis.llc.validation.quadrature import Answer
+from icl_lab.analysis.llc.validation.targets import Target
 from icl_lab.src import intervals
 from icl_lab.src.checks import require
 from icl_lab.store.llc_rows import BETWEEN, NONE

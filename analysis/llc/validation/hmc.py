@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from icl_lab.analysis.llc.models import KnownLoss, gradient, mean_loss
-from icl_lab.analysis.llc.quadrature import Answer
+from icl_lab.analysis.llc.validation.models import KnownLoss, gradient, mean_loss
+from icl_lab.analysis.llc.validation.quadrature import Answer
 
 ACCEPTED = 0.8  # share of proposals that the step size is tuned to
 CHAINS, BURN_IN, DRAWS = 64, 100, 200

@@ -17,12 +17,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from icl_lab.analysis.llc import cases as cases
-from icl_lab.analysis.llc import known, sgld
-from icl_lab.analysis.llc.cases import Case, chain_means, estimate, hessian_eigenvalues, losses_at_centre
+from icl_lab.analysis.llc import sgld
 from icl_lab.analysis.llc.estimate import LEVEL
 from icl_lab.analysis.llc.sampling import SourceOf
 from icl_lab.analysis.llc.settings import Settings
+from icl_lab.analysis.llc.validation import cases as cases
+from icl_lab.analysis.llc.validation import known
+from icl_lab.analysis.llc.validation.cases import Case, chain_means, estimate, hessian_eigenvalues, losses_at_centre
 from icl_lab.src import intervals
 from icl_lab.src.prng import Purpose, key, purpose_key
 

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from icl_lab.analysis.llc import known
-from icl_lab.analysis.llc.known import Coefficient
+from icl_lab.analysis.llc.validation import known
+from icl_lab.analysis.llc.validation.known import Coefficient
 from icl_lab.src.checks import ConfigError, require
 
 Losses = Callable[[Any, Any], Any]  # of weights [..., d] and data of n samples -> [..., n]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from icl_lab.analysis.llc.checks import Answers, Check, Steps, at_its_eps, known_answer, with_verdict
-from icl_lab.analysis.llc.targets import COLD
+from icl_lab.analysis.llc.validation.checks import Answers, Check, Steps, at_its_eps, known_answer, with_verdict
+from icl_lab.analysis.llc.validation.targets import COLD
 from icl_lab.store.llc_rows import AT_THIS_NBETA, LLC, NONE, UNDECIDED
 
 

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from icl_lab.analysis.llc import hmc, known
-from icl_lab.analysis.llc.models import KnownLoss, gradient, hessian, made, parsed
-from icl_lab.analysis.llc.quadrature import Answer, even_axis, integrated, log_axis, radial, rank_regression
+from icl_lab.analysis.llc.validation import hmc, known
+from icl_lab.analysis.llc.validation.models import KnownLoss, gradient, hessian, made, parsed
+from icl_lab.analysis.llc.validation.quadrature import Answer, even_axis, integrated, log_axis, radial, rank_regression
 from icl_lab.src.checks import ConfigError, require
 
 TABLE = "targets.csv"

@@ -16,11 +16,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from icl_lab.analysis.llc import any_model, models, sgld
+from icl_lab.analysis.llc import any_model, sgld
 from icl_lab.analysis.llc.loss import Losses, split
-from icl_lab.analysis.llc.models import KnownLoss
 from icl_lab.analysis.llc.sampling import Asked, SourceOf
 from icl_lab.analysis.llc.settings import Settings
+from icl_lab.analysis.llc.validation import models
+from icl_lab.analysis.llc.validation.models import KnownLoss
 
 
 class Case(NamedTuple):

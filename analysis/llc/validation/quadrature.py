@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from icl_lab.analysis.llc.models import KnownLoss, mean_loss
+from icl_lab.analysis.llc.validation.models import KnownLoss, mean_loss
 from icl_lab.src.checks import require
 
 WIDE = 9.0  # prior widths that an axis reaches to

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from icl_lab.analysis.llc import known
-from icl_lab.analysis.llc.checks import Answers, Check, Found, Steps, estimated, judged
 from icl_lab.analysis.llc.mixing import trend
-from icl_lab.analysis.llc.models import KnownLoss, made
-from icl_lab.analysis.llc.quadrature import Answer
-from icl_lab.analysis.llc.targets import COLD
+from icl_lab.analysis.llc.validation import known
+from icl_lab.analysis.llc.validation.checks import Answers, Check, Found, Steps, estimated, judged
+from icl_lab.analysis.llc.validation.models import KnownLoss, made
+from icl_lab.analysis.llc.validation.quadrature import Answer
+from icl_lab.analysis.llc.validation.targets import COLD
 from icl_lab.store.llc_rows import NOT_MIXED
 
 TRENDING = 2.0  # standard errors between the last two quarters, beyond which nothing is extrapolated

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from icl_lab.analysis.llc import known, models, traps
-from icl_lab.analysis.llc.checks import (
+from icl_lab.analysis.llc.validation import known, models, traps
+from icl_lab.analysis.llc.validation.checks import (
     Answers,
     Check,
     Steps,
@@ -26,11 +26,11 @@ from icl_lab.analysis.llc.checks import (
     judged,
     known_answer,
 )
-from icl_lab.analysis.llc.coverage import coverages
-from icl_lab.analysis.llc.limits import limits
-from icl_lab.analysis.llc.models import hessian, made
-from icl_lab.analysis.llc.quadrature import Answer
-from icl_lab.analysis.llc.targets import COLD, REGULAR, TEN, of_quadratic
+from icl_lab.analysis.llc.validation.coverage import coverages
+from icl_lab.analysis.llc.validation.limits import limits
+from icl_lab.analysis.llc.validation.models import hessian, made
+from icl_lab.analysis.llc.validation.quadrature import Answer
+from icl_lab.analysis.llc.validation.targets import COLD, REGULAR, TEN, of_quadratic
 
 
 class Matrices(NamedTuple):

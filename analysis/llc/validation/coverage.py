@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from icl_lab.analysis.llc.checks import Answers, Check, Steps, estimated, known_answer
 from icl_lab.analysis.llc.estimate import LEVEL, t_quantile
 from icl_lab.analysis.llc.mixing import trend
-from icl_lab.analysis.llc.models import KnownLoss, made
-from icl_lab.analysis.llc.targets import of_quadratic
+from icl_lab.analysis.llc.validation.checks import Answers, Check, Steps, estimated, known_answer
+from icl_lab.analysis.llc.validation.models import KnownLoss, made
+from icl_lab.analysis.llc.validation.targets import of_quadratic
 from icl_lab.src import intervals
 
 REPETITIONS = 200

@@ -1,0 +1,1 @@
+"""Losses whose learning coefficient is known, what an estimate has to give on them, and the checks of ours."""
