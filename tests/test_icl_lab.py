@@ -50,9 +50,15 @@ def script(folder: Path, variables: dict[str, str], text: str, **more: str) -> s
 
 def test_the_face_is_short_and_its_functions_are_documented(root: Path) -> None:
     text = (root / "icl_lab/__init__.py").read_text()
-    assert len(text.splitlines()) <= 300
+    assert len(text.splitlines()) <= 330
     functions = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
-    assert sorted(node.name for node in functions) == sorted(icl_lab.__all__)
+    functions = [node for node in functions if node.name not in ("__getattr__", "__dir__")]
+    elsewhere = icl_lab._LLC  # name -> the module that has it
+    assert sorted([*(node.name for node in functions), *elsewhere]) == sorted(icl_lab.__all__)
+    for name in elsewhere:
+        assert getattr(icl_lab, name).__doc__
+    with pytest.raises(AttributeError, match="has no attribute 'no_such'"):
+        _ = icl_lab.no_such
     assert all(ast.get_docstring(node) and node.returns for node in functions)
 
 

@@ -135,6 +135,9 @@ STAGES_FACTS = """`setting`, `settings`, `rule` (the flags); `checkpoints`, what
 `until`, `slope`, `sides` (where the LLC changes significantly), `support`, 90 % interval `low`, `high`, `usable`,
 `loss_has_one`, `seeds`; `change_points`: `points` (`step`, slopes `before` and `after`, `gain` in BIC), `bic` of 1, 2,
 ... segments; the milestones of `loss_alone`; `seeds`: the other runs"""
+LLC_CURVE = "a row for each checkpoint, `nbeta` and `gamma`, columns as in llc.csv, and `on_plateau`"
+CURVATURE = """a row for each checkpoint, `nbeta` and `gamma`: the largest eigenvalues `h_1` to `h_5` of the Hessian,
+`h_min`, its `trace` with `trace_error`, the `slope`, and the quadratic prediction `predicted` with its four parts"""
 ESTIMATED, CALIBRATED = "`analysis.llc`", "`analysis.llc_calibrate`"
 CAPTURED, COMPARING = "`--save_attention`", "`analysis.compare_sine`"
 MEASURED = "regression on corrupted or ordered contexts, where it takes a second; sweeps; `analysis.comparators`"
@@ -229,6 +232,9 @@ FILES = (
     File(layout.LLC, ESTIMATED, LLC),
     File("llc/{SETTINGS}_step_{STEP}.npz", ESTIMATED, LLC_TRACES),
     File(layout.LLC_FIGURE, ESTIMATED, "the estimates of the settings last asked for, with their diagnostics"),
+    File(layout.LLC_CURVE, "`analysis.llc` with `--nbetas` or `--gammas`", LLC_CURVE),
+    File(layout.LLC_CURVE_FIGURE, "`analysis.llc` with `--nbetas` or `--gammas`", "the last checkpoint's curve, drawn"),
+    File(layout.CURVATURE, "`analysis.curvature`", CURVATURE),
     File(layout.LLC_CALIBRATION, CALIBRATED, "a row for each cell of the grid and checkpoint, columns as in llc.csv"),
     File(layout.LLC_ADVICE, CALIBRATED, LLC_ADVICE),
     File(layout.LLC_CALIBRATION_FIGURE, CALIBRATED, "heat maps of LLC, saturation, trend and acceptance"),

@@ -40,6 +40,7 @@ OF_ONE = {
     "benchmarks/plain_*.py": "a plain loop of the same model and data, written apart from ours",
     "benchmarks/cases.py": "what is timed",
     "benchmarks/llc.py": "chains around a decoder, which are timed",
+    "benchmarks/llc_any_model.py": "estimates of a stack's LLC, which are timed",
     "benchmarks/torch_sgld.py": "the same decoder in PyTorch",
     "benchmarks/devinterp_*.py": "models of two families, written out in PyTorch",
     "benchmarks/programs.py": "the evaluation that is timed, of regression",
@@ -53,6 +54,7 @@ OTHERWISE = {
         for model in ("lsa1", "lsa1_pe", "twolayer")
     },
     ("plots/style.py", "axes"): "of a figure",
+    ("plots/llc_curve.py", "norm"): "|w*|",
     **{(f"sweeps/{file}.py", "axes"): "of a grid" for file in ("following", "grid", "grid_flags")},
     ("runners/flags.py", "axes"): "of a grid",
     ("benchmarks/compiling.py", "train"): "a method",

@@ -59,7 +59,5 @@ def test_arviz_has_the_draws_as_a_posterior(estimate: Estimate) -> None:
 @pytest.mark.parametrize("name", ["xarray", "arviz"])
 def test_a_missing_package_is_named(name: str, estimate: Estimate, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(
-        UnusableEnvironment, match=f"lacks the package {name}; install it with .* -m pip install {name}"
-    ):
+    with pytest.raises(UnusableEnvironment, match=f"lacks the package {name}; install it with .* -m pip install "):
         getattr(estimate, f"to_{name}")()
