@@ -26,11 +26,9 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from icl_lab.analysis.evaluate import Evaluation
-    from icl_lab.analysis.llc.any_model import llc as llc
-    from icl_lab.analysis.llc.any_model import llc_over_training as llc_over_training
-    from icl_lab.analysis.llc.estimate import diagnose as diagnose
-    from icl_lab.analysis.llc.influence import influence as influence
-    from icl_lab.analysis.llc.influence import susceptibility as susceptibility
+    from icl_lab.analysis.llc.any_model import llc, llc_over_training  # noqa: F401
+    from icl_lab.analysis.llc.estimate import diagnose  # noqa: F401
+    from icl_lab.analysis.llc.influence import influence, susceptibility  # noqa: F401
     from icl_lab.analysis.queries import Predicts
     from icl_lab.analysis.run import Run
     from icl_lab.lab.configs.run import RunConfig
@@ -39,19 +37,8 @@ if TYPE_CHECKING:
 RunOrPath: TypeAlias = "Run | str | PathLike[str]"
 
 __all__ = [
-    *("ablate", "baseline", "batch_from_arrays", "capture", "diagnose", "evaluate", "influence", "llc"),
-    *(
-        "llc_over_training",
-        "load_run",
-        "patch",
-        "presets",
-        "runs",
-        "sample",
-        "susceptibility",
-        "sweep",
-        "table",
-        "train",
-    ),
+    *("ablate", "baseline", "batch_from_arrays", "capture", "diagnose", "evaluate", "influence", "llc", "load_run"),
+    *("llc_over_training", "patch", "presets", "runs", "sample", "susceptibility", "sweep", "table", "train"),
 ]
 
 
@@ -303,24 +290,11 @@ def evaluate(
     return analysis.evaluate(place, x, y, x_query, y_query, **given)
 
 
-# --- the local learning coefficient of any model ---
-
-_LLC = {  # what `analysis.llc` has, imported when it is asked for
-    "llc": "any_model",
-    "llc_over_training": "any_model",
-    "diagnose": "estimate",
-    "influence": "influence",
-    "susceptibility": "influence",
-}
-
-
 def __getattr__(name: str) -> Any:
-    if name not in _LLC:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"icl_lab.analysis.llc.{_LLC[name]}"), name)
+    from icl_lab.analysis.llc import PUBLIC
 
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    if name not in PUBLIC:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"icl_lab.analysis.llc.{PUBLIC[name]}"), name)

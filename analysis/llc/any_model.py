@@ -41,8 +41,7 @@ FLAT = 1e-6  # of the largest eigenvalue: below it a direction is flat, which ga
 class Problem(NamedTuple):
     """What an LLC is of: parameters taken apart, data of n samples, what moves [d], the null predictor's loss if known.
 
-    name: of the data in errors. fresh, arguments: where steps take samples that none has seen. cause: why there is no
-    null predictor's loss where one is asked for.
+    asked, arguments: what is measured of draws besides, and what a source of steps is given (`sampling.Asked`).
     """
 
     split: Split
@@ -93,18 +92,17 @@ def llc(
     plain), whose leaves that are not floating-point arrays are held fixed. data: a pytree of arrays with a leading axis
     of samples.
 
-    eps: of the step w - eps/2 (nbeta g + gamma (w - w*)) + N(0, eps); None takes a tenth of the stability bound,
-    or less where that is too much.
+    eps: of the step w - eps/2 (nbeta g + gamma (w - w*)) + N(0, eps); None takes a tenth of the stability bound, or
+    less where that is too much.
     batch_size: samples in a step, drawn with replacement; None, or n and more, all. chains, burn_in, draws, thin:
     chains from w*, draws left out, draws kept, steps between two. sampler: "sgld", "rmsprop", "sghmc" (with friction)
     or "hmc" (all samples, needs blackjax).
     mask: which parameters move: a regular expression of leaf names "a/b/c", or a pytree of booleans or boolean arrays.
     null_loss: of a predictor that knows nothing, by which saturation is measured; without, it is not asked for.
     descend: steps of full-batch descent from w* before the chains. measured_on: a second data set, on which the draws'
-    loss is measured too. per_sample: keep the loss of each sample at each draw, traces["losses"] [C, T, n];
-    observe(params)
-    -> an array to keep at each draw, traces["observed"]. predict: False leaves out the Hessian, and with it whether the
-    estimate is quadratic; then, with a given eps, nothing of it is computed.
+    loss is measured too. per_sample: keep the loss of each sample at each draw, traces["losses"] [C, T, n].
+    observe(params) -> an array to keep at each draw, traces["observed"]. predict: False leaves out the Hessian, and
+    with it whether the estimate is quadratic; then, with a given eps, nothing of it is computed.
 
     `ConfigError` for a loss that is no number for each sample, for nan at w*, no samples, a mask of another structure,
     and gamma = 0 with a flat or negative direction. (Lau et al. 2023, Eq. 15.)
@@ -132,8 +130,7 @@ def llc(
         require(
             n * chains * (burn_in + draws) <= MOST_KEPT,
             f"{chains} chains of {burn_in + draws} draws keep the losses of {n} samples each, more than 2^26 values; "
-            "take "
-            "fewer draws or samples",
+            "take fewer draws or samples",
         )
     return estimate(problem, settings, predict=predict)
 
@@ -169,7 +166,7 @@ def estimate(
     if settings.descend:
         moved = descent.descended(problem.split, problem.data, problem.mask, settings.descend)
         problem, spectrum = problem._replace(split=moved.split), None
-    losses = np.asarray(measured_losses(*problem.split[:1], problem.split.fixed, problem.split.vector, problem.data))
+    losses = np.asarray(measured_losses(problem.split.form, problem.split.fixed, problem.split.vector, problem.data))
     loss = float(finite_losses(losses.astype(np.float64)).mean())
     if predict and spectrum is None:
         spectrum = spectrum_at(problem)
@@ -260,11 +257,10 @@ def llc_over_training(
 
     found = []
     for step, params in checkpoints:
-        seeded = settings | {"seed": settings.get("seed", 0)}
-        stored = None if keep is None else kept.read(Path(keep), step, kept.digest(params, data, seeded))
+        stored = None if keep is None else kept.read(Path(keep), step, kept.digest(params, data, settings))
         if stored is None:
-            stored = llc(per_sample_loss, params, data, **seeded)
+            stored = llc(per_sample_loss, params, data, **settings)
             if keep is not None:
-                kept.write(Path(keep), step, kept.digest(params, data, seeded), stored)
+                kept.write(Path(keep), step, kept.digest(params, data, settings), stored)
         found.append(stored)
     return found

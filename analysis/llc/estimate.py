@@ -167,13 +167,11 @@ def of_traces(
     spectrum: Spectrum | None = None,
     top_eigenvalue: float = math.nan,
     descent: tuple[float, float] = (0.0, 0.0),
-    cause: str = "",
-    bounded: bool = True,
 ) -> Estimate:
     """The estimate of chains: excess [C, T], and what else there is of `sgld.Draws`, burn-in included.
 
-    null_loss: None where no null predictor is known, so that saturation is not asked for; cause: why there is none.
-    norm, parameters: |w*| and the number of what moves. bounded: whether the chains' steps are known (eps, h_max).
+    null_loss: None where no null predictor is known, so that saturation is not asked for.
+    norm, parameters: |w*| and the number of what moves.
     """
     kept = _kept(traces, settings.burn_in)
     excess, nbeta, gamma, chains = kept["excess"], settings.nbeta, settings.gamma, len(kept["excess"])
@@ -183,7 +181,7 @@ def of_traces(
     error = float(means.std(ddof=1) / math.sqrt(chains)) if is_finite else math.nan
     with np.errstate(invalid="ignore", over="ignore"):
         rise = float(excess.mean())
-        numbers = _numbers(kept, traces, excess)
+        numbers = _numbers(kept, traces)
     eps, known_null = settings.eps, is_known(null_loss) and is_known(loss)
     how = how_of(settings) if eps is not None else None
     relaxation = (
@@ -214,12 +212,12 @@ def of_traces(
         distance=numbers["distance"],
         norm=norm,
         saturation=None if null_loss is None else saturation,
-        saturation_cause=above or cause,
+        saturation_cause=above,
         trend=trend(excess),
         r_hat=numbers["r_hat"] if "fixed_loss" in kept and kept["fixed_loss"].shape[1] >= ENOUGH else None,
         r_hat_cause=NO_MOVEMENT if still else "",
         acceptance=numbers["acceptance"] if "acceptance" in kept and settings.sampler != "sghmc" else None,
-        stability=stability if bounded and is_known(stability) else None,
+        stability=stability if is_known(stability) else None,
         relaxed=shown if is_known(shown) else None,
         relaxation=relaxation,
         burn_in=settings.burn_in * settings.thin,
@@ -305,9 +303,7 @@ def diagnose(
         burn_in=burn_in,
         draws=draws - burn_in,
     )
-    return of_traces(
-        arrays, settings, loss, null_loss, norm, parameters, spectrum, top_eigenvalue, bounded=eps is not None
-    )
+    return of_traces(arrays, settings, loss, null_loss, norm, parameters, spectrum, top_eigenvalue)
 
 
 def t_quantile(chains: int) -> float:
@@ -334,7 +330,7 @@ def _kept(traces: Mapping[str, np.ndarray], burn_in: int) -> dict[str, np.ndarra
     return {name: values[:, -(-burn_in // every[name]) :] for name, values in traces.items()}
 
 
-def _numbers(kept: Mapping[str, np.ndarray], traces: Mapping[str, np.ndarray], excess: np.ndarray) -> dict[str, float]:
+def _numbers(kept: Mapping[str, np.ndarray], traces: Mapping[str, np.ndarray]) -> dict[str, float]:
     fixed = kept.get("fixed_loss")
     below = math.nan if fixed is None else float(np.mean(fixed < traces["fixed_loss"][:, :1]))
     return {

@@ -18,7 +18,7 @@ import numpy as np
 from jax import Array
 
 from icl_lab.analysis.llc import hamiltonian, sgld
-from icl_lab.analysis.llc.loss import Form, Losses, Split, first, in_chunks, losses_of
+from icl_lab.analysis.llc.loss import Form, Losses, Split, first, in_chunks, losses_of, whole
 from icl_lab.analysis.llc.settings import Settings
 from icl_lab.src.prng import key as key_of
 
@@ -70,9 +70,7 @@ def _keys(words: tuple[Any, ...], chains: int) -> Array:
 def draws(
     target: Target, settings: Settings, root: Array | None = None, step: int = 0, asked: Asked | None = None
 ) -> dict[str, Any]:
-    """The traces of the chains as NumPy arrays: `sgld.Draws`, without what was not asked for; settings.eps is a
-    number.
-    """
+    """The traces of the chains in NumPy, `sgld.Draws` without what was not asked for; settings.eps is a number."""
     words = words_for(key_of(0) if root is None else root, settings, step)
     numbers = tuple(map(np.float32, (settings.eps, settings.nbeta, settings.gamma)))
     given = (
@@ -83,8 +81,7 @@ def draws(
         target.measured_on,
         target.arguments,
     )
-    program = _by_hmc if settings.sampler == "hmc" else _chains
-    drawn: sgld.Draws = program(target.split.form, settings.program, asked or Asked(), words, *given, *numbers)
+    drawn: sgld.Draws = _chains(target.split.form, settings.program, asked or Asked(), words, *given, *numbers)
     kept = {name: values for name, values in drawn._asdict().items() if not isinstance(values, tuple)}
     return {name: np.asarray(values, np.float64) for name, values in kept.items()}
 
@@ -108,15 +105,18 @@ def _chains(
     data = jax.tree.map(jnp.asarray, data)
     losses = losses_of(form, fixed)
     target = sgld.Target(losses, centre, nbeta, gamma, mask)
-    source = _source(losses, centre, data, settings, asked, arguments)
     steps = sgld.Steps(settings.burn_in, settings.draws, settings.thin, settings.check_every)
     extras = _extras(form, fixed, centre, data, measured_on, asked)
-    sampler, some = sampler_of(settings), first(data, CHECK_SAMPLES)
+    keys, some = _keys(words, settings.chains), first(data, CHECK_SAMPLES)
+    if settings.sampler == "hmc":  # whose first leapfrog step is sqrt(eps), and is then tuned
+        length, step = 1 / jnp.sqrt(jnp.maximum(gamma, 1e-3 / eps)), jnp.sqrt(eps)
+        return hamiltonian.chains(keys[0], target, data, len(keys), steps, length, step, some, extras)
+    source, sampler = _source(losses, centre, data, settings, asked, arguments), sampler_of(settings)
 
     def chain(key: Array) -> sgld.Draws:
         return sgld.chain(key, target, source, some, eps, steps, sampler, extras=extras)
 
-    drawn: sgld.Draws = jax.vmap(chain)(_keys(words, settings.chains))
+    drawn: sgld.Draws = jax.vmap(chain)(keys)
     return drawn
 
 
@@ -142,8 +142,6 @@ def _extras(
         return found
 
     def observed(w: Array) -> Array:
-        from icl_lab.analysis.llc.loss import whole
-
         assert observe is not None
         return jnp.asarray(observe(whole(form, fixed, w)))
 
@@ -151,39 +149,4 @@ def _extras(
         None if measured_on is None else mean_excess,
         every if asked.losses else None,
         None if observe is None else observed,
-    )
-
-
-@partial(jax.jit, static_argnums=(0, 1, 2))
-def _by_hmc(
-    form: Form,
-    settings: Settings,
-    asked: Asked,
-    words: tuple[Any, ...],
-    fixed: tuple[Any, ...],
-    centre: Array,
-    mask: Array | None,
-    data: Any,
-    measured_on: Any,
-    arguments: Any,
-    eps: Array,
-    nbeta: Array,
-    gamma: Array,
-) -> sgld.Draws:
-    """HMC on all data; eps is the square of the first leapfrog step, which is then tuned."""
-    data = jax.tree.map(jnp.asarray, data)
-    losses = losses_of(form, fixed)
-    target = sgld.Target(losses, centre, nbeta, gamma, mask)
-    extras = _extras(form, fixed, centre, data, measured_on, asked)
-    length = 1 / jnp.sqrt(jnp.maximum(gamma, 1e-3 / eps))
-    return hamiltonian.chains(
-        _keys(words, settings.chains)[0],
-        target,
-        data,
-        settings.chains,
-        sgld.Steps(settings.burn_in, settings.draws, settings.thin, settings.check_every),
-        length,
-        jnp.sqrt(eps),
-        first(data, CHECK_SAMPLES),
-        extras,
     )

@@ -367,15 +367,20 @@ def chain(
         return last
 
     def draw(state: _State, number: Array) -> tuple[_State, tuple[dict[str, Any], dict[str, Any]]]:
-        """A draw, with its checks where they are due: a branch, so that the step is compiled once."""
+        """A draw, with its checks if it is the first of a block: a branch, so that the step is compiled once."""
         moved, made = walk.move(state)
         measure = partial(walk.checked, state, made, moved, fixed)
         none = jax.tree.map(lambda like: jnp.zeros(like.shape, like.dtype), jax.eval_shape(measure))
-        checks = lax.cond(number % steps.check_every == 0, measure, lambda: none)
-        return rest(moved), (walk.drawn(state, made), checks)
+        return rest(moved), (walk.drawn(state, made), lax.cond(number == 0, measure, lambda: none))
+
+    def block(state: _State, _: None) -> tuple[_State, tuple[dict[str, Any], dict[str, Any]]]:
+        """The draws from a check to the next."""
+        state, (drawn, checks) = lax.scan(draw, state, jnp.arange(steps.check_every))
+        return state, (drawn, jax.tree.map(lambda values: values[0], checks))
 
     count = steps.burn_in + steps.draws
     begin = () if sampler.friction == 1 else jnp.zeros_like(target.centre)
     state = _State(target.centre, begin, sampler.scaling.start(target.centre), jnp.zeros((), jnp.int32))
-    _, (drawn, checks) = lax.scan(draw, state, jnp.arange(count))
-    return Draws(**drawn, **jax.tree.map(lambda values: values[:: steps.check_every], checks))
+    _, (drawn, checks) = lax.scan(block, state, None, -(-count // steps.check_every))
+    every = jax.tree.map(lambda values: values.reshape(-1, *values.shape[2:])[:count], drawn)
+    return Draws(**every, **checks)

@@ -64,7 +64,7 @@ def test_mixing_is_of_ranks(seed: int) -> None:
     values = np.random.default_rng(seed).standard_normal((4, 50))
     plain, stretched = mixing(values), mixing(np.exp(3 * values))
     assert stretched["ess"] == pytest.approx(plain["ess"], rel=1e-9)
-    assert mixing(-2 * values + 5)["r_hat"] == pytest.approx(plain["r_hat"], abs=5e-3)  # distances from the median tie
+    assert mixing(-2 * values)["r_hat"] == pytest.approx(plain["r_hat"], rel=1e-9)  # exact, so that ties stay ties
 
 
 def test_mixing_of_nothing_is_not_a_number() -> None:
