@@ -21,8 +21,9 @@ from icl_lab.analysis.command import Command
 from icl_lab.analysis.llc.checkpoints import checkpoints
 from icl_lab.analysis.llc.estimate import how_of
 from icl_lab.analysis.llc.estimator import Estimator
+from icl_lab.analysis.llc.prediction import EXACT, predict
 from icl_lab.analysis.llc.settings import SELECTIONS, Settings, add_flag, help_of, selection
-from icl_lab.analysis.llc.spectrum import EXACT, Spectrum, predict
+from icl_lab.analysis.llc.spectrum import Spectrum
 from icl_lab.families.shared_arrays import shared_with
 from icl_lab.lab import cli
 from icl_lab.lab.flag_types import POSITIVE

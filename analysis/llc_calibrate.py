@@ -28,8 +28,9 @@ from icl_lab.analysis.llc.checkpoints import checkpoints
 from icl_lab.analysis.llc.estimate import how_of
 from icl_lab.analysis.llc.estimator import Estimator
 from icl_lab.analysis.llc.loss import measured_losses
+from icl_lab.analysis.llc.prediction import relaxed
 from icl_lab.analysis.llc.settings import FLAGS, STEP, Settings, add_flag, help_of
-from icl_lab.analysis.llc.spectrum import Spectrum, relaxed
+from icl_lab.analysis.llc.spectrum import Spectrum
 from icl_lab.analysis.llc.verdict import RELAXED
 from icl_lab.families.shared_arrays import shared_with
 from icl_lab.lab import cli

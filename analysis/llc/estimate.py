@@ -17,8 +17,9 @@ import numpy as np
 
 from icl_lab.analysis.llc import derivatives
 from icl_lab.analysis.llc.mixing import NO_MOVEMENT, divergence, is_still, mixing, trend
+from icl_lab.analysis.llc.prediction import How, Prediction, predict, relaxed
 from icl_lab.analysis.llc.settings import Settings
-from icl_lab.analysis.llc.spectrum import How, Prediction, Spectrum, predict, relaxed
+from icl_lab.analysis.llc.spectrum import Spectrum
 from icl_lab.analysis.llc.verdict import CHANCE, Evidence, judge
 from icl_lab.src import intervals
 from icl_lab.src.checks import require
@@ -174,85 +175,90 @@ def of_traces(
     norm, parameters: |w*| and the number of what moves.
     """
     kept = _kept(traces, settings.burn_in)
-    excess, nbeta, gamma, chains = kept["excess"], settings.nbeta, settings.gamma, len(kept["excess"])
+    excess, chains = kept["excess"], len(kept["excess"])
     is_finite = bool(np.isfinite(traces["excess"]).all())
-    means = nbeta * excess.mean(axis=1)
+    means = settings.nbeta * excess.mean(axis=1)
     interval = intervals.of(means, "linear", LEVEL) if is_finite else NO_INTERVAL
     error = float(means.std(ddof=1) / math.sqrt(chains)) if is_finite else math.nan
-    with np.errstate(invalid="ignore", over="ignore"):
-        rise = float(excess.mean())
-        numbers = _numbers(kept, traces)
-    eps, known_null = settings.eps, is_known(null_loss) and is_known(loss)
-    how = how_of(settings) if eps is not None else None
-    relaxation = (
-        2 / (eps * gamma) * (settings.friction if settings.sampler == "sghmc" else 1) if eps and gamma else math.inf
-    )
-    found = None if spectrum is None else predict(spectrum, nbeta, gamma, how)
-    shown = math.nan
-    if spectrum is not None and how is not None and settings.sampler != "hmc":
-        shown = relaxed(spectrum, nbeta, gamma, how, settings.burn_in * settings.thin, settings.draws * settings.thin)
-    top = spectrum.h_max if spectrum is not None else top_eigenvalue
-    stability = (
-        eps * (nbeta * max(top, 0.0) + gamma) if eps and is_known(top) and settings.sampler != "hmc" else math.nan
-    )
-    forgets = settings.sampler == "hmc" or relaxation <= max(settings.burn_in * settings.thin, 1)
-    of_draws = _slopes(traces, kept, settings, forgets) if is_finite else derivatives.UNKNOWN
-    saturation = math.nan
-    if known_null and null_loss > loss:  # type: ignore[operator]
-        saturation = rise / (null_loss - loss)  # type: ignore[operator]
-    still = "fixed_loss" in kept and is_still(kept["fixed_loss"])
-    above = ABOVE_NULL if known_null and null_loss <= loss else ""  # type: ignore[operator]
+    with np.errstate(invalid="ignore", over="ignore"):  # of chains that diverged, which the reasons say
+        rise, numbers = float(excess.mean()), _numbers(kept, traces)
+    steps = _of_steps(settings, spectrum, top_eigenvalue)
+    forgets = settings.sampler == "hmc" or steps["relaxation"] <= max(settings.burn_in * settings.thin, 1)
+    slopes = _slopes(traces, kept, settings, forgets) if is_finite else derivatives.UNKNOWN
+    prediction = None if spectrum is None else predict(spectrum, settings.nbeta, settings.gamma, how_of(settings))
+    saturation, above = _saturation(loss, null_loss, rise)
+    fixed = kept.get("fixed_loss")
     evidence = Evidence(
         value=interval.estimate,
         error=error,
-        chains=chains,
         t=t_quantile(chains),
-        slopes=of_draws,
-        prediction=found,
+        slopes=slopes,
+        prediction=prediction,
         distance=numbers["distance"],
         norm=norm,
         saturation=None if null_loss is None else saturation,
         saturation_cause=above,
         trend=trend(excess),
-        r_hat=numbers["r_hat"] if "fixed_loss" in kept and kept["fixed_loss"].shape[1] >= ENOUGH else None,
-        r_hat_cause=NO_MOVEMENT if still else "",
+        r_hat=None if fixed is None or fixed.shape[1] < ENOUGH else numbers["r_hat"],
+        r_hat_cause=NO_MOVEMENT if fixed is not None and is_still(fixed) else "",
         acceptance=numbers["acceptance"] if "acceptance" in kept and settings.sampler != "sghmc" else None,
-        stability=stability if is_known(stability) else None,
-        relaxed=shown if is_known(shown) else None,
-        relaxation=relaxation,
+        stability=steps["stability"] if is_known(steps["stability"]) else None,
+        relaxed=steps["relaxed"] if is_known(steps["relaxed"]) else None,
+        relaxation=steps["relaxation"],
         burn_in=settings.burn_in * settings.thin,
         divergence=divergence(traces["excess"]),
     )
-    judged = judge(evidence)
     return Estimate(
         value=interval.estimate,
         low=interval.low,
         high=interval.high,
         error=error,
-        **judged._asdict(),
-        slopes=of_draws,
-        prediction=found,
+        **judge(evidence)._asdict(),
+        slopes=slopes,
+        prediction=prediction,
         loss=loss,
         null_loss=math.nan if null_loss is None else null_loss,
         draw_loss=loss + rise,
         saturation=saturation,
-        stability=stability,
         trend=evidence.trend,
-        distance=numbers["distance"],
-        acceptance=numbers["acceptance"],
-        below=numbers["below"],
-        r_hat=numbers["r_hat"],
-        ess=numbers["ess"],
-        radius=math.sqrt(parameters / gamma) if parameters and gamma > 0 else math.inf,
+        radius=math.sqrt(parameters / settings.gamma) if parameters and settings.gamma > 0 else math.inf,
         norm=math.nan if norm is None else norm,
-        relaxation=relaxation,
-        relaxed=shown,
-        top_eigenvalue=top,
         settings=settings,
         descent=descent,
-        measured=_measured(kept, nbeta),
+        measured=_measured(kept, settings.nbeta),
         traces=dict(traces),
+        **numbers,
+        **steps,
     )
+
+
+def _of_steps(settings: Settings, spectrum: Spectrum | None, top_eigenvalue: float) -> dict[str, Any]:
+    """What is known of the steps before any draw: relaxation, relaxed, stability and top_eigenvalue; nan if unknown."""
+    eps, nbeta, gamma = settings.eps, settings.nbeta, settings.gamma
+    top = spectrum.h_max if spectrum is not None else top_eigenvalue
+    friction = settings.friction if settings.sampler == "sghmc" else 1.0
+    found = {
+        "relaxation": 2 * friction / (eps * gamma) if eps and gamma else math.inf,
+        "relaxed": math.nan,
+        "stability": math.nan,
+        "top_eigenvalue": top,
+    }
+    if eps is None or settings.sampler == "hmc":
+        return found
+    if is_known(top):
+        found["stability"] = eps * (nbeta * max(top, 0.0) + gamma)
+    how = how_of(settings)
+    if spectrum is not None and how is not None:
+        lengths = settings.burn_in * settings.thin, settings.draws * settings.thin
+        found["relaxed"] = relaxed(spectrum, nbeta, gamma, how, *lengths)
+    return found
+
+
+def _saturation(loss: float, null_loss: float | None, rise: float) -> tuple[float, str]:
+    """(draws' loss - L(w*)) / (L_null - L(w*)), and why there is none where L(w*) is above the null predictor's."""
+    if not (is_known(null_loss) and is_known(loss)):
+        return math.nan, ""
+    return (math.nan, ABOVE_NULL) if null_loss <= loss else (rise / (null_loss - loss), "")
 
 
 def diagnose(
@@ -315,12 +321,12 @@ def t_quantile(chains: int) -> float:
 
 def how_of(settings: Settings) -> How | None:
     """How a chain's steps are made; None without a closed form."""
-    if settings.sampler == "rmsprop":
+    if settings.sampler == "rmsprop" or settings.eps is None:
         return None
     if settings.sampler == "hmc":
         return How()
     friction = settings.friction if settings.sampler == "sghmc" else 1.0
-    return How(settings.eps or 0.0, math.inf if settings.data == "full" else settings.batch_size, friction)
+    return How(settings.eps, math.inf if settings.data == "full" else settings.batch_size, friction)
 
 
 def _kept(traces: Mapping[str, np.ndarray], burn_in: int) -> dict[str, np.ndarray]:
@@ -330,7 +336,7 @@ def _kept(traces: Mapping[str, np.ndarray], burn_in: int) -> dict[str, np.ndarra
     return {name: values[:, -(-burn_in // every[name]) :] for name, values in traces.items()}
 
 
-def _numbers(kept: Mapping[str, np.ndarray], traces: Mapping[str, np.ndarray]) -> dict[str, float]:
+def _numbers(kept: Mapping[str, np.ndarray], traces: Mapping[str, np.ndarray]) -> dict[str, Any]:
     fixed = kept.get("fixed_loss")
     below = math.nan if fixed is None else float(np.mean(fixed < traces["fixed_loss"][:, :1]))
     return {

@@ -17,8 +17,8 @@ import numpy as np
 from icl_lab.analysis.llc.derivatives import Slopes
 from icl_lab.analysis.llc.estimate import Estimate
 from icl_lab.analysis.llc.mask import names_of
+from icl_lab.analysis.llc.prediction import Prediction
 from icl_lab.analysis.llc.settings import Settings
-from icl_lab.analysis.llc.spectrum import Prediction
 from icl_lab.store.atomic import write_bytes
 from icl_lab.store.readers import StoreError
 

@@ -20,7 +20,7 @@ import math
 from typing import NamedTuple
 
 from icl_lab.analysis.llc.derivatives import Slopes
-from icl_lab.analysis.llc.spectrum import Prediction
+from icl_lab.analysis.llc.prediction import Prediction
 from icl_lab.store.llc_rows import (
     AT_THIS_NBETA,
     CURVATURE,
@@ -58,7 +58,6 @@ class Evidence(NamedTuple):
 
     value: float
     error: float
-    chains: int
     t: float
     slopes: Slopes
     prediction: Prediction | None

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from icl_lab.analysis.llc.estimator import Estimator
+from icl_lab.analysis.llc.prediction import EXACT, How, predict
 from icl_lab.analysis.llc.settings import Settings
-from icl_lab.analysis.llc.spectrum import EXACT, How, predict
 from icl_lab.store import layout, rundir
 from icl_lab.store.params import read_params
 from tests.doors import Refused, ran, refused

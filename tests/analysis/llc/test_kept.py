@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from icl_lab.analysis.llc import kept
 from icl_lab.analysis.llc.derivatives import Slopes
 from icl_lab.analysis.llc.estimate import Estimate, of_traces
+from icl_lab.analysis.llc.prediction import Prediction
 from icl_lab.analysis.llc.settings import Settings
-from icl_lab.analysis.llc.spectrum import Prediction
 from icl_lab.store.readers import StoreError
 
 numbers = st.floats(width=64)  # nan and infinities among them

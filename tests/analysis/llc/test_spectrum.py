@@ -11,7 +11,8 @@ from scipy.linalg import solve_discrete_lyapunov
 
 from icl_lab.analysis.llc import spectrum
 from icl_lab.analysis.llc.loss import split
-from icl_lab.analysis.llc.spectrum import EXACT, How, Nodes, Prediction, Spectrum, predict, relaxed
+from icl_lab.analysis.llc.prediction import EXACT, How, Prediction, predict, relaxed
+from icl_lab.analysis.llc.spectrum import Nodes, Spectrum
 from icl_lab.analysis.llc.validation import known
 from icl_lab.src.checks import ConfigError
 

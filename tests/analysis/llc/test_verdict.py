@@ -12,8 +12,9 @@ from scipy import stats
 
 from icl_lab.analysis.llc.derivatives import Slopes
 from icl_lab.analysis.llc.estimate import Estimate, diagnose, of_traces, t_quantile
+from icl_lab.analysis.llc.prediction import Prediction
 from icl_lab.analysis.llc.settings import Settings
-from icl_lab.analysis.llc.spectrum import Nodes, Prediction, Spectrum
+from icl_lab.analysis.llc.spectrum import Nodes, Spectrum
 from icl_lab.analysis.llc.verdict import HIGHER, LOCALISED, PLATEAU, QUADRATIC, Evidence, Judged, is_near, judge
 from icl_lab.store.llc_rows import UNDECIDED, VERDICTS
 from tests.verdicts.values import NOT_FINITE
@@ -27,7 +28,6 @@ PULLED_PREDICTION = FLAT_PREDICTION._replace(d_nbeta=0.7, d_gamma=-0.7)
 PASSING = Evidence(
     value=5.1,
     error=0.05,
-    chains=8,
     t=2.36,
     slopes=FLAT,
     prediction=FLAT_PREDICTION,
