@@ -30,7 +30,7 @@ from icl_lab.src.prng import Purpose, key, purpose_key
 TASKS, PARAMETERS, BATCH = 1000, 10, 64
 NBETA = TASKS / math.log(TASKS)
 OF_THE_BATCH = BATCH / math.log(BATCH)  # nbeta with the n of the batch
-CHAIN = Settings(1e-4, NBETA, 1.0, batch_size=BATCH, chains=16, burn_in=200, draws=800, thin=6)
+CHAIN = Settings(1e-4, NBETA, 1.0, batch_size=BATCH, chains=64, burn_in=200, draws=800, thin=6)
 SATURATED = Settings(1e-2, 10.0, 0.01, data="full", chains=16, burn_in=200, draws=800, thin=100)
 SLOW = Settings(5e-8, 100.0, 10.0, data="full", chains=32, burn_in=200, draws=800, thin=60, sampler="rmsprop")
 STEEP = np.full(3, 100.0)  # eigenvalues, whose chain relaxes in 36 times as many steps as RMSprop averages over

@@ -160,7 +160,7 @@ def test_wrong_estimators_are_wrong(wrong: dict[str, Wrong]) -> None:
     right = wrong["a chain, paired, nbeta of the data"]
     assert right.low < right.right < right.high
     unpaired = wrong["new batches each time, unpaired"]
-    assert unpaired.high - unpaired.low > 1.5 * (right.high - right.low)  # twice, by 16 chains
+    assert unpaired.high - unpaired.low > 2 * (right.high - right.low)  # 2.5 times, by the closed forms
     for row in wrong.values():
         if row not in (right, unpaired):
             assert not row.low <= row.right <= row.high, row
