@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from icl_lab.analysis.llc.any_model import Problem, estimate, spectrum_at
+from icl_lab.analysis.llc.descent import descended
 from icl_lab.analysis.llc.estimate import LEVEL, Estimate, t_quantile
 from icl_lab.analysis.llc.settings import Settings
 from icl_lab.analysis.llc.spectrum import Spectrum
@@ -79,12 +80,20 @@ def curve_of(
     step: int = 0,
     spectrum: Spectrum | None = None,
 ) -> Curve:
-    """The LLC at every nbeta and gamma, from one spectrum; eps as the settings say (None: chosen at each point)."""
-    spectrum = spectrum if spectrum is not None or settings.descend else spectrum_at(problem)
+    """The LLC at every nbeta and gamma, from one descent, if one is asked for, and one spectrum.
+
+    eps as the settings say (None: chosen at each point); spectrum: that at w*, if it is known.
+    """
+    moved = (0.0, 0.0)
+    if settings.descend:
+        begin = descended(problem.split, problem.data, problem.mask, settings.descend)
+        problem, moved, spectrum = problem._replace(split=begin.split), (begin.distance, begin.gain), None
+    spectrum = spectrum_at(problem) if spectrum is None else spectrum
 
     def at(nbeta: float, gamma: float, eps: float | None) -> Estimate:
-        own = replace(settings, nbeta=nbeta, gamma=gamma, eps=eps)
-        return estimate(problem, own, root=root, step=step, spectrum=spectrum)
+        own = replace(settings, nbeta=nbeta, gamma=gamma, eps=eps, descend=0)
+        found = estimate(problem, own, root=root, step=step, spectrum=spectrum)
+        return replace(found, descent=moved, settings=replace(found.settings, descend=settings.descend))
 
     found = [at(nbeta, gamma, settings.eps) for nbeta in nbetas for gamma in gammas]
     counts = on_plateau(found)
@@ -174,8 +183,8 @@ def next_step(estimates: Sequence[Estimate]) -> str:
         )
     if free:
         return "the intervals of the derivatives are too wide: raise --chains or --draws"
-    descended = any(one.settings.descend for one in estimates)
-    for word, remedy in (REMEDIES | (AFTER_DESCENT if descended else {})).items():
+    has_descended = any(one.settings.descend for one in estimates)
+    for word, remedy in (REMEDIES | (AFTER_DESCENT if has_descended else {})).items():
         if word in words:
             return remedy
     return "no estimate could be computed; the reasons are in the table"

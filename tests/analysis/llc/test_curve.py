@@ -71,6 +71,23 @@ def test_where_there_is_no_plateau_the_next_step_is_said() -> None:
         assert curve.next_step([made(100, 1, reasons=(f"{word}: a sentence",))]) == remedy
 
 
+def test_a_curve_descends_once_and_says_how_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From (1, 1) to the minimum at 0: distance sqrt 2, and a loss of 1 less."""
+    calls = []
+    once = curve.descended
+    monkeypatch.setattr(curve, "descended", lambda *given: calls.append(given) or once(*given))
+    taken = split(lambda w, batch: batch[:, 0] * 0.5 * jnp.sum(w**2), np.ones(2, np.float32))
+    problem = Problem(taken, np.ones((1, 1), np.float32), 1)
+    settings = replace(BASE, eps=None, chains=4, draws=40, tasks=1, batch_size=1, descend=20)
+    found = curve.curve_of(problem, settings, [1e3], [10.0, 1e3])
+    assert len(calls) == 1
+    for row in found.rows():
+        assert row["descent_distance"] == pytest.approx(math.sqrt(2), rel=1e-3)
+        assert row["descent_gain"] == pytest.approx(1.0, rel=1e-3)
+        assert row["descend"] == 20
+        assert abs(row["slope_part"]) < 0.01
+
+
 def test_a_regular_minimum_has_a_plateau_at_half_its_parameters() -> None:
     """L = |w|^2 / 2 of 4 parameters at gamma / nbeta of .001 to .003: LLC 2, within 5 % by 32 chains."""
     taken = split(lambda w, batch: batch[:, 0] * 0.5 * jnp.sum(w**2), np.zeros(4, np.float32))

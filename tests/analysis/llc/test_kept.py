@@ -1,6 +1,7 @@
 """Estimates in files: what is read is what was written, and a digest is of everything that an estimate is of."""
 
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -113,3 +114,12 @@ def test_arrays_of_somebody_else_are_no_estimate(tmp_path: Path) -> None:
     np.savez(kept.path_of(tmp_path, 3), allow_pickle=False, excess=np.ones(3))
     with pytest.raises(StoreError, match="is no stored estimate"):
         kept.read(tmp_path, 3, "of")
+
+
+def test_a_digest_is_the_same_in_every_process_whatever_function_a_setting_is() -> None:
+    """Without its place in memory, which another process has otherwise."""
+    params, data = {"w": np.ones(2, np.float32)}, np.ones((3, 1), np.float32)
+    one, same = (kept.digest(params, data, {"observe": partial(np.add, number)}) for number in (1, 1))
+    assert one == same
+    assert one != kept.digest(params, data, {"observe": np.add})
+    assert one != kept.digest({"w": np.zeros(2, np.float32)}, data, {"observe": partial(np.add, 1)})
