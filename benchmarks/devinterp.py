@@ -1,6 +1,6 @@
 """Compares our estimates of the LLC with those of devinterp, another library, on the same weights, data and settings.
 
-python -m benchmarks.devinterp --python PYTHON [--models linear,lsa1,tiny] [--turns 3] [--seeds 3] [--out docs/llc]
+python -m benchmarks.devinterp --python PYTHON [--models linear,lsa1,tiny] [--turns 3] [--warm 3] [--out docs/llc]
 
 PYTHON is the interpreter of another environment, which has PyTorch and devinterp. Both libraries run in one turn after
 the other, so that a slow moment of the machine affects both. Writes devinterp.csv and devinterp.md.
@@ -31,7 +31,7 @@ def parser() -> cli.Parser:
     built.add_argument("--python", required=True, metavar="PYTHON", help="interpreter that has PyTorch and devinterp")
     cli.add_list(built, "--models", str, [], f"models; default: {', '.join(CASES)}")
     built.add_argument("--turns", type=FEW, default=3, help="turns, each with fresh processes of both libraries")
-    built.add_argument("--seeds", type=FEW, default=3, help="further estimates of each in a turn, in warm processes")
+    built.add_argument("--warm", type=FEW, default=3, help="further estimates of each in a turn, in warm processes")
     built.add_argument("--out", type=out_folder, default="docs/llc", help="folder of the table and the page")
     cli.add_quiet(built)
     return built
@@ -59,11 +59,11 @@ def main(argv: list[str]) -> None:
         print("warning: the machine is busy, so the times are unreliable", flush=True)
     rows, about = [], []
     for name in [each for each in CASES if each in (flags.models or CASES)]:
-        measured = sides.measure(name, python, flags.turns, flags.seeds, logger.line)
+        measured = sides.measure(name, python, flags.turns, flags.warm, logger.line)
         rows += page.rows_of(name, measured)
         about.append(page.sentence_of(name, measured))
     facts |= {"theirs": versions, "our_threads": num_threads(), "load_after": os.getloadavg()[0]}
-    facts |= {"turns": flags.turns, "seeds": flags.seeds}
+    facts |= {"turns": flags.turns, "warm": flags.warm}
     text = page.page(rows, about, facts)
     outputs.write({flags.out / TABLE: csv_bytes(rows), flags.out / PAGE: text.encode()}, WRITER)
     print(f"{page.tables(rows)}\n\n{flags.out / PAGE}")

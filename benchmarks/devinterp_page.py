@@ -191,7 +191,7 @@ def conditions(facts: Mapping[str, Any]) -> str:
         f"Measured on {facts['machine']}, {facts['date'][:10]}, commit {str(facts['git_hash'])[:12]}, load average "
         f"{facts['load_average']:.2f} before; ours: jax {ours['jax']}, {facts['our_threads']} threads; devinterp: "
         f"{theirs['devinterp']}, PyTorch {theirs['torch']}, Python {theirs['Python']}. {facts['turns']} turns, each "
-        f"with one cold and {facts['seeds']} warm estimates of both, one after the other. PyTorch takes one thread or "
+        f"with one cold and {facts['warm']} warm estimates of both, one after the other. PyTorch takes one thread or "
         "all, whichever is faster for the model's gradient. devinterp draws chains one by one, as is its default.\n"
     )
 

@@ -169,8 +169,8 @@ def start(ours: bool, python: str, path: Path, threads: int) -> Process:
 # --- estimates ---
 
 
-def measure(name: str, python: str, turns: int, seeds: int, say: Say) -> Measured:
-    """The estimates of all sides for a model: in each turn a cold one and `seeds` warm ones of each, by turns."""
+def measure(name: str, python: str, turns: int, warm: int, say: Say) -> Measured:
+    """The estimates of all sides for a model: in each turn a cold one and `warm` warm ones of each, by turns."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{name}.npz"
         write(name, path, Path(folder))
@@ -185,25 +185,25 @@ def measure(name: str, python: str, turns: int, seeds: int, say: Say) -> Measure
         say(f"{name}: reference {found['value']:.3f} +- {found['error']:.3f}, PyTorch with {threads} threads")
         estimates: list[Estimated] = []
         for turn in range(turns):
-            estimates += one_turn(name, python, path, threads, turn, seeds, float(theirs.mean()))
+            estimates += one_turn(name, python, path, threads, turn, warm, float(theirs.mean()))
             say(f"{name}: turn {turn + 1} of {turns}")
     return Measured(estimates, (found["value"], found["error"]), threads, apart)
 
 
 def one_turn(
-    name: str, python: str, path: Path, threads: int, turn: int, seeds: int, at_centre: float
+    name: str, python: str, path: Path, threads: int, turn: int, warm: int, at_centre: float
 ) -> Iterator[Estimated]:
     """A cold estimate of each side, then warm ones by turns; every other turn begins with the other library."""
     order = list(SIDES)[:: 1 if turn % 2 == 0 else -1]
     with ExitStack() as stack:
         processes: dict[str, Process] = {}
-        for number in range(seeds + 1):
+        for number in range(warm + 1):
             for who in (each for each in order if number <= SIDES[each].warm):
                 if number == 0:
                     processes[who] = stack.enter_context(start(SIDES[who].ours, python, path, threads))
                 process = processes[who]
                 began, used = (process.began, 0.0) if number == 0 else (time.perf_counter(), process.cpu)
-                answer = process.ask("estimate", seed=turn * (seeds + 1) + number, **SIDES[who].asked)
+                answer = process.ask("estimate", seed=turn * (warm + 1) + number, **SIDES[who].asked)
                 seconds = time.perf_counter() - began
                 readings = readings_of(answer, CASES[name].settings, at_centre)
                 yield Estimated(who, turn, number == 0, seconds, process.cpu - used, readings)

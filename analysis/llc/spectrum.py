@@ -7,11 +7,16 @@ eigenvector i, all on the data that the chain draws from (the Hessian of a model
 
 Few parameters: the whole matrix. Many: the largest eigenvectors by Lanczos, with their own slopes and variances, and
 the rest by stochastic Lanczos quadrature (Ubaru, Chen and Saad 2017, Section 3), in memory that grows with d alone.
+
+NumPy's share of it runs on one thread: the libraries of linear algebra divide their sums by threads, of which a worker
+on one core has fewer than a process with as many of JAX's.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -19,6 +24,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from threadpoolctl import threadpool_limits
 
 from icl_lab.analysis.llc.loss import Form, Split, first, gradient, in_chunks, losses_of, mean_over_chunks
 from icl_lab.src.checks import ConfigError
@@ -85,12 +91,8 @@ class Spectrum(NamedTuple):
 def spectrum_of(split: Split, data: Any, mask: np.ndarray | None = None, seed: int = 0) -> Spectrum:
     """The spectrum on all of the data; `ConfigError` for a loss without a forward derivative."""
     moves = np.ones(len(split.vector), np.float32) if mask is None else np.asarray(mask, np.float32)
-    try:
+    with _computing():
         return (_dense if moves.sum() <= DENSE else _sparse)(split, data, moves, seed)
-    except TypeError as error:
-        if "custom_vjp" not in str(error):
-            raise
-        raise ConfigError(NO_FORWARD) from None
 
 
 def of_hessian(data: Any, moves: np.ndarray) -> Any:
@@ -102,13 +104,21 @@ def of_hessian(data: Any, moves: np.ndarray) -> Any:
 def ends_of(split: Split, data: Any, mask: np.ndarray | None = None, seed: int = 0) -> tuple[float, float]:
     """The smallest and the largest eigenvalue alone."""
     moves = np.ones(len(split.vector), np.float32) if mask is None else np.asarray(mask, np.float32)
-    try:
+    with _computing():
         ritz, _, _ = _ritz(split, of_hessian(data, moves), moves, seed)
+    return float(ritz.min()), float(ritz.max())
+
+
+@contextmanager
+def _computing() -> Iterator[None]:
+    """With NumPy on one thread; `ConfigError` for a loss without a forward derivative."""
+    try:
+        with threadpool_limits(1, user_api="blas"):
+            yield
     except TypeError as error:
         if "custom_vjp" not in str(error):
             raise
         raise ConfigError(NO_FORWARD) from None
-    return float(ritz.min()), float(ritz.max())
 
 
 def _dense(split: Split, data: Any, moves: np.ndarray, seed: int) -> Spectrum:

@@ -24,6 +24,7 @@ READ_SNAPSHOTS: dict[str, list[object]] = {
     "algorithm_distance": ["--snapshots"],
     "essential_dynamics": NONE,
     "developmental_metrics": NONE,
+    "curvature": ["--checkpoints", "all"],
     "llc": ["--checkpoints", "all"],
     "llc_calibrate": NONE,
     "llc_saturation": ["--checkpoints", "all"],
