@@ -10,7 +10,7 @@ from collections.abc import Callable
 import jax
 from jax import Array
 
-from icl_lab.src import registries
+from icl_lab.src import prng, registries
 from icl_lab.src.checks import named
 from icl_lab.src.data_config import LinearData, SineData
 from icl_lab.src.registry import Functions
@@ -21,7 +21,7 @@ Sampler = Callable[[Array, float, tuple[int, ...]], Array]
 def uniform(key: Array, input_range: float, shape: tuple[int, ...]) -> Array:
     """U(-input_range/2, input_range/2)."""
     half = input_range / 2
-    return jax.random.uniform(key, shape, minval=-half, maxval=half)
+    return prng.uniform(key, shape, -half, half)
 
 
 def gaussian(key: Array, input_range: float, shape: tuple[int, ...]) -> Array:

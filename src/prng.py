@@ -18,6 +18,7 @@ Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC 2011), 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from enum import IntEnum
 from typing import Any
 
@@ -88,7 +89,8 @@ def _words(key: Array, count: int) -> Array:
     return jnp.concatenate(_pairs_of_words(key, count))[:count]
 
 
-def _random_bits(key: Array, bit_width: int, shape: tuple[int, ...]) -> Array:
+def random_bits(key: Array, bit_width: int, shape: tuple[int, ...]) -> Array:
+    """Random bits of a key [2] uint32, in words of this width."""
     size = math.prod(shape)
     if bit_width == 32:
         return _words(key, size).reshape(shape)
@@ -104,20 +106,31 @@ def _random_bits(key: Array, bit_width: int, shape: tuple[int, ...]) -> Array:
     raise ValueError(f"random bits come 8, 16, 32 or 64 wide, not {bit_width}")
 
 
-THREEFRY: Any = define_prng_impl(
-    key_shape=(2,),
-    seed=_seed,
-    split=_split,
-    random_bits=_random_bits,
-    fold_in=_fold_in,
-    name="threefry2x32_unrolled",
-    tag="tfu",
-)
+def implementation(name: str, tag: str, bits: Callable[[Array, int, tuple[int, ...]], Array]) -> Any:
+    """The cipher's keys for JAX, with this function of their bits."""
+    return define_prng_impl(
+        key_shape=(2,), seed=_seed, split=_split, random_bits=bits, fold_in=_fold_in, name=name, tag=tag
+    )
+
+
+THREEFRY: Any = implementation("threefry2x32_unrolled", "tfu", random_bits)
+UNITS: dict[
+    str, Callable[[Array, tuple[int, ...]], Array]
+] = {}  # implementation -> numbers in [0, 1), where it has some
 
 
 def key(seed: int | Array) -> Array:
     """A key of this implementation from an integer seed."""
     return jax.random.key(seed, impl=THREEFRY)
+
+
+def uniform(key: Array, shape: tuple[int, ...], minval: float, maxval: float) -> Array:
+    """U(minval, maxval) of float32, as jax.random.uniform gives it to the bit."""
+    unit = UNITS.get(repr(jax.random.key_impl(key)))
+    if unit is None or jnp.result_type(float) != jnp.float32:
+        return jax.random.uniform(key, shape, minval=minval, maxval=maxval)
+    low, high = jnp.float32(minval), jnp.float32(maxval)
+    return lax.max(jnp.broadcast_to(low, shape), unit(jax.random.key_data(key), shape) * (high - low) + low)
 
 
 class Purpose(IntEnum):

@@ -24,6 +24,7 @@ from icl_lab.src.model import Batch, Model, Params
 from icl_lab.src.optimizer import make_optimizer, scheduled, trained_part
 from icl_lab.src.sharding import Devices
 
+LossAndGradient = Callable[[Params, Batch], tuple[Array, Params]]
 NEVER = 2**31 - 1  # the `diverged_at` of a run that did not diverge
 Shared = Mapping[str, Array]  # arrays that all runs of a pack have in common: without an axis of runs
 
@@ -72,6 +73,25 @@ class Norms(NamedTuple):
     lr: Array
 
 
+def by_jax(model: Model) -> LossAndGradient:
+    """(params, batch) -> the model's loss and its gradient, by JAX."""
+    return jax.value_and_grad(model.loss)
+
+
+class Kernel(NamedTuple):
+    """What computes a step's costly parts.
+
+    loss_and_gradient(model) -> (params, batch) -> (losses [B] or their mean, gradient of the mean). keys(key) -> a key
+    that gives the same random numbers.
+    """
+
+    loss_and_gradient: Callable[[Model], LossAndGradient] = by_jax
+    keys: Callable[[Array], Array] = lambda key: key
+
+
+XLA = Kernel()
+
+
 class Trainer(NamedTuple):
     """The training programs of one static shape; every array of a pack has a leading axis of runs, but the shared.
 
@@ -92,6 +112,7 @@ def make_trainer(
     config: TrainConfig,
     batch_fn: BatchFn,
     devices: Sequence[Any] | None = None,
+    kernel: Kernel = XLA,
 ) -> Trainer:
     """The trainer of a model on a source of batches, in parallel when there is more than one device.
 
@@ -108,11 +129,12 @@ def make_trainer(
     def loss_and_gradient_at(
         sharded: Callable[[Batch], Batch], state: TrainState, run: Hyperparameters, shared: Shared, index: Array
     ) -> tuple[Array, Params]:
-        model, drawn = model_of(shared), drawn_at(config, index)
+        computed, drawn = kernel.loss_and_gradient(model_of(shared)), drawn_at(config, index)
 
         def loss_and_gradient(key: Array) -> tuple[Array, Params]:
-            batch = sharded(batch_fn(key, drawn, run.batched, shared))
-            return jax.value_and_grad(model.loss)(state.params, batch)
+            batch = sharded(batch_fn(kernel.keys(key), drawn, run.batched, shared))
+            losses, gradient = computed(state.params, batch)
+            return jnp.mean(losses), gradient
 
         loss, gradient = mean_over_parts(loss_and_gradient, run.data_key, config.micro_batches)
         return loss, gradient

@@ -122,7 +122,7 @@ def test_an_odd_count_drops_the_last_word():
 
 def test_refuses_other_widths_and_too_many_words():
     with pytest.raises(ValueError, match="not 24"):
-        prng._random_bits(jnp.zeros(2, jnp.uint32), 24, (3,))
+        prng.random_bits(jnp.zeros(2, jnp.uint32), 24, (3,))
     with pytest.raises(ValueError, match="fewer than 2\\^32"):
         jax.random.bits(prng.key(0), (WORD,))
 

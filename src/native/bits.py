@@ -1,0 +1,49 @@
+"""Keys whose random bits are made by compiled C++: the same bits as `src.prng`'s, several times faster."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from icl_lab.src import prng
+from icl_lab.src.native.library import Library
+
+
+@lru_cache(maxsize=None)
+def native_keys(library: Library) -> Callable[[Array], Array]:
+    """Turns a key of `prng.key` into one that gives the same numbers, and whose children do."""
+    implementation = _implementation(library)
+
+    def keys(key: Array) -> Array:
+        wrapped: Array = jax.random.wrap_key_data(jax.random.key_data(key), impl=implementation)
+        return wrapped
+
+    return keys
+
+
+def _implementation(library: Library) -> Any:
+    def filled(function: str, dtype: Any) -> Callable[[Array, tuple[int, ...]], Array]:
+        def made(key: Array, shape: tuple[int, ...]) -> Array:
+            size = math.prod(shape)
+            if size == 0:
+                return jnp.zeros(shape, dtype)
+            like = jax.ShapeDtypeStruct((size,), dtype)
+            numbers: Array = jax.ffi.ffi_call(library.named(function), like, vmap_method="broadcast_all")(key)
+            return numbers.reshape(shape)
+
+        return made
+
+    words = filled("icl_bits", jnp.uint32)
+
+    def bits(key: Array, bit_width: int, shape: tuple[int, ...]) -> Array:
+        return words(key, shape) if bit_width == 32 else prng.random_bits(key, bit_width, shape)
+
+    made = prng.implementation(f"threefry2x32_native_{library.tag}", "tfn", bits)
+    prng.UNITS[repr(made)] = filled("icl_units", jnp.float32)
+    return made
