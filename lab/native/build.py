@@ -10,6 +10,7 @@ import errno
 import os
 import sys
 import tempfile
+from contextlib import suppress
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -69,6 +70,19 @@ def found_or_built(recipe: Recipe = RECIPE, retry: bool = False) -> Kernel:
     except OSError as error:
         named = f"{_shown(Path(str(error.filename)))}: " if error.filename else ""
         return Kernel(why=f"{named}{error.strerror or error}; set XDG_CACHE_HOME to a folder with space to write in")
+
+
+def of_this_machine(kernel: Kernel) -> Kernel:
+    """A kernel that another process has chosen, if its object is here and whole; else this machine's own.
+
+    A node of a cluster may have another processor.
+    """
+    with suppress(OSError, caches.UnsafeFolder):
+        place = kept.folder()
+        found = kept.find(place, kernel.tag)
+        if found is not None and found.path == kernel.path:
+            return kernel
+    return found_or_built()._replace(asked=kernel.asked)
 
 
 def _in(place: Path, recipe: Recipe, retry: bool) -> Kernel:
