@@ -26,7 +26,7 @@ from icl_lab.src.words import printable
 
 SOURCE = Path(__file__).resolve().parent.parent.parent / "src" / "native"
 INSTALL = "install g++ (Debian, Ubuntu: apt install g++; macOS: xcode-select --install)"
-RETRY = "python -m icl_lab.lab.native.command tries again"
+RETRY = "python -m scripts.build_native tries again"
 LANES = "import ctypes, sys; print(ctypes.CDLL(sys.argv[1]).icl_lanes())"
 
 
