@@ -13,7 +13,7 @@ from icl_lab.lab.compile_cache import CPUINFO
 from icl_lab.lab.configs.presets import preset, resolve
 from icl_lab.lab.configs.registry import models
 from icl_lab.lab.environment import num_threads
-from icl_lab.runners.loop import device_text
+from icl_lab.runners.conditions import device_text
 from icl_lab.store.provenance import provenance_of
 from icl_lab.store.rundir import now
 

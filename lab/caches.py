@@ -76,10 +76,10 @@ def write(path: Path, content: bytes) -> None:
             raise
 
 
-def tidy(folder: Path, files: str) -> None:
+def tidy(folder: Path, files: str, counted: str = "") -> None:
     """Deletes old drafts, what is no regular file, and of the `files`, a pattern, the least recently used.
 
-    Other files stay.
+    Other files stay; those of the pattern `counted` take their part of the bound.
     """
     now = time.time()
     for draft in folder.glob(f"*{DRAFT}"):
@@ -94,12 +94,20 @@ def tidy(folder: Path, files: str) -> None:
                 kept.append((max(info.st_mtime_ns, info.st_atime_ns), info.st_size, path))
             elif not stat.S_ISDIR(info.st_mode):
                 path.unlink()
-    left = sum(size for _, size, _ in kept)
+    left = sum(size for _, size, _ in kept) + sum(map(_size, folder.glob(counted) if counted else ()))
     for _, size, path in sorted(kept):
         if left <= MOST_BYTES:
             return
         path.unlink(missing_ok=True)
         left -= size
+
+
+def _size(path: Path) -> int:
+    try:
+        info = path.lstat()
+    except FileNotFoundError:
+        return 0
+    return info.st_size if stat.S_ISREG(info.st_mode) else 0
 
 
 @cache

@@ -22,6 +22,7 @@ from icl_lab.lab import caches
 from icl_lab.lab.environment import fix_threads, num_threads
 
 PROGRAMS = "jaxlib-*/*-cache"  # JAX's names, in the folders of `key`
+NATIVE = "native-*/*"  # of `lab.native`, which count too
 UNREADABLE = re.compile("Error reading persistent compilation cache entry for '(.*?)'")  # JAX's warnings
 UNWRITTEN = "Error writing persistent compilation cache entry"
 CPUINFO = Path("/proc/cpuinfo")
@@ -52,7 +53,7 @@ def keep_in(folder: Path) -> Path:
     import jax
 
     programs = caches.private_folder(folder / key())
-    caches.tidy(folder, PROGRAMS)
+    caches.tidy(folder, PROGRAMS, counted=NATIVE)
     jax.config.update("jax_compilation_cache_dir", str(programs))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
@@ -88,11 +89,11 @@ def default_folder() -> Path:
 
 def key() -> str:
     """The subfolder's name, from jaxlib, machine, number of threads and CPU."""
-    cpu = hashlib.sha256(_cpu().encode()).hexdigest()[:12]
-    return f"jaxlib-{version('jaxlib')}-{platform.machine()}-{num_threads()}-threads-{cpu}"
+    of_cpu = hashlib.sha256(cpu().encode()).hexdigest()[:12]
+    return f"jaxlib-{version('jaxlib')}-{platform.machine()}-{num_threads()}-threads-{of_cpu}"
 
 
-def _cpu() -> str:
+def cpu() -> str:
     """The CPU's model and features as the kernel lists them for the first core, else its name."""
     if not CPUINFO.exists():
         return platform.processor()

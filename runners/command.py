@@ -13,7 +13,7 @@ from icl_lab.lab import cli, compile_cache
 from icl_lab.lab.configs.keys import leaves
 from icl_lab.lab.configs.run import RunConfig, fields_of
 from icl_lab.lab.executors.signals import RESUME_HINT, catch_signals
-from icl_lab.runners import distributed, flags, llc
+from icl_lab.runners import distributed, flags, kernel, llc
 from icl_lab.runners.locks import locked_runs, restore_threads
 from icl_lab.runners.resume import Start
 from icl_lab.runners.static_shape import Run
@@ -64,6 +64,11 @@ def train(
     A command gives a hint on how to go on: then a second signal ends the process.
     """
     strict = request.persistence.strict_resume
+    runs = [Run(directory, request.config)]
+    if request.process is None:
+        chosen = kernel.chosen(request.kernel, runs, request.overwrite)
+    else:
+        chosen = kernel.of_processes(request.kernel)
 
     def check(directory: Path, config: RunConfig) -> None:
         from icl_lab.runners.early_ends import check_column  # imports JAX
@@ -74,17 +79,17 @@ def train(
         if request.process is None:  # else JAX must not have its devices yet
             check_column(Run(directory, config))
 
-    with locked_runs([(directory, request.config)], request.overwrite, strict=strict, check=check) as finished:
+    with locked_runs(runs, request.overwrite, strict=strict, check=check) as finished:
         # imported only now: JAX reads the number of threads once, when it gets its devices
         from icl_lab.runners.loop import OutputOptions, run_pack
         from icl_lab.runners.progress import ConsoleLogger
 
         begin()
         with ConsoleLogger(request.quiet) as logger, catch_signals(hint) as signals:
-            run = Run(directory, request.config)
             outputs = OutputOptions(options=request.options, llc=request.llc, keep_state=request.keep_state)
             start = Start(not request.overwrite, request.given)
-            status = run_pack([run], logger, outputs, signals=signals, persistence=request.persistence, start=start)
+            saving = request.persistence
+            status = run_pack(runs, logger, outputs, signals=signals, persistence=saving, start=start, kernel=chosen)
     return Ended(status, next(iter(signals.received), 0), finished)
 
 
@@ -108,7 +113,8 @@ def _follow(request: flags.Request, process: distributed.Process) -> int:
         copy.mkdir(exist_ok=True)
         with locked(copy), catch_signals() as signals:
             start = Start(weights=request.given)
-            status = run_pack([Run(copy, request.config)], NULL_LOGGER, signals=signals, start=start)
+            runs, chosen = [Run(copy, request.config)], kernel.of_processes(request.kernel)
+            status = run_pack(runs, NULL_LOGGER, signals=signals, start=start, kernel=chosen)
     return 128 + signals.received[0] if status == "stopped" else 0
 
 

@@ -19,11 +19,13 @@ from icl_lab.lab.configs.outputs import Analysis
 from icl_lab.lab.configs.registry import family_of, outputs_of
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.lab.configs.stopping import reason_of
+from icl_lab.lab.native.kernel import XLA_NAME
 from icl_lab.plots.run_figures import draw_run
+from icl_lab.runners import kernel
 from icl_lab.runners.analyses import ANALYSES, write_batch
 from icl_lab.runners.llc import Llc
 from icl_lab.src.model import Model
-from icl_lab.store import best_params, checkpoint, layout, rundir, snapshots
+from icl_lab.store import best_params, checkpoint, layout, provenance, rundir, snapshots
 from icl_lab.store.atomic import write_json, write_npz
 from icl_lab.store.metrics import last_metrics, last_step, metrics
 from icl_lab.store.params import write_params
@@ -106,6 +108,8 @@ def _end(run: Path, config: RunConfig, sections: Mapping[str, Any], outputs: Out
         snapshots.export(run)
         yield
     facts = {"name": config.name, "num_steps": last_step(run, config), **_early_end(run, config)}
+    if (computed := kernel.of_meta(rundir.read_meta(run))) != XLA_NAME:
+        facts[provenance.KERNEL] = computed
     if config.keep_best:
         facts["best"] = best_params.facts(run)
     numbers = {**last_metrics(run, 1)[0], **facts, **sections}

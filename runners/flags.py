@@ -20,7 +20,8 @@ from icl_lab.lab.configs.presets import check_given, preset, resolve, set_values
 from icl_lab.lab.configs.registry import family_of_model, outputs_of
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.lab.flag_types import SEED, of_field, truth, whole
-from icl_lab.runners import distributed, llc, resume
+from icl_lab.lab.native.kernel import AUTO as AUTO_KERNEL
+from icl_lab.runners import distributed, kernel, llc, resume
 from icl_lab.runners.distributed import Process
 from icl_lab.runners.llc import Llc
 from icl_lab.runners.resume import Persistence
@@ -59,6 +60,7 @@ class Request(NamedTuple):
     process: Process | None = None
     keep_state: bool = True
     weights: Weights | None = None
+    kernel: str = AUTO_KERNEL
 
     @property
     def given(self) -> tuple[Weights, ...]:
@@ -113,6 +115,7 @@ def parser(models: str | Sequence[str], prog: str, description: str) -> cli.Pars
     built.add_argument("--out", type=run_directory, help="run directory; default: runs/<name>[_k]")
     built.add_argument("--overwrite", action="store_true", help="retrain a run that exists")
     resume.add_flags(built)
+    kernel.add_flag(built)
     built.add_argument(
         "--keep_state",
         type=truth,
@@ -196,6 +199,7 @@ def read(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
         raise cli.UsageError("a training in several processes needs --out, by which they know its run directory")
     out = None if flags.out is None else str(flags.out)
     request = Request(config, out, flags.overwrite, options, flags.quiet, kept, watched, process, flags.keep_state)
+    request = request._replace(kernel=flags.kernel)
     return request if flags.init_from is None else starting_from(request, flags.init_from)
 
 

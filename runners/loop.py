@@ -21,9 +21,11 @@ import numpy as np
 from icl_lab.families.shared_arrays import note_frozen
 from icl_lab.families.task import model_of
 from icl_lab.lab.configs.run import RunConfig
-from icl_lab.lab.environment import num_threads
 from icl_lab.lab.executors.signals import Signals, Stopped, catch_signals
+from icl_lab.lab.native.kernel import ASKED, AUTO, XLA, Kernel
+from icl_lab.runners import kernel as kernels
 from icl_lab.runners import llc
+from icl_lab.runners.conditions import device_text, note_conditions
 from icl_lab.runners.distributed import agree_on, check_same_step
 from icl_lab.runners.early_ends import EarlyEnds, check_column
 from icl_lab.runners.extend import extend
@@ -43,6 +45,7 @@ from icl_lab.runners.resume import (
     cut_files,
 )
 from icl_lab.runners.static_shape import Run, static_shape, training_part
+from icl_lab.src.checks import one_of
 from icl_lab.src.precision import use_highest_precision
 from icl_lab.src.train import NEVER
 from icl_lab.src.words import printable
@@ -62,13 +65,14 @@ def run_pack(
     signals: Signals | None = None,
     persistence: Persistence = DEFAULT_PERSISTENCE,
     start: Start = AT_STEP_0,
+    kernel: Kernel = XLA,
 ) -> str:
     """Trains and analyses the runs that are not done, in directories that the caller has locked.
 
     A pack holds at most `width` trainings and is padded to it, since a run's bits depend on the width. The configs may
     differ in seeds, learning rate, evaluation and the fields in `Family.batched`; `ValueError` otherwise. Configs that
     differ in evaluation alone share a training. `signals` is given by a caller who catches signals between packs too,
-    `start` where runs that have not begun are to start from.
+    `start` where runs that have not begun are to start from, and `kernel` what `runners.kernel` has chosen.
     Returns "done", "stopped" (by a signal, with work left) or "diverged" (all that trained).
     """
     trainings = {training_part(run.config) for run in runs}
@@ -87,18 +91,23 @@ def run_pack(
     pending = [run for run in runs if status[run] not in rundir.FINISHED]
     for run in (run for run in pending if checkpoint.steps(run.directory)):
         llc.check_resumed(outputs.llc, run.directory)
+    groups = [(together, kernels.settled(kernel, together)) for together in by_checkpoint(pending)]
+    for line in dict.fromkeys(settled.line() for _, settled in groups):
+        logger.line(printable(line))
     if persistence.strict_resume:
-        for run in pending:
-            provenance.check_conditions(run.directory, provenance.current_conditions(width, device_text()))
+        for together, settled in groups:
+            conditions = provenance.current_conditions(width, device_text(), settled.described)
+            for run in together:
+                provenance.check_conditions(run.directory, conditions)
     with contextlib.nullcontext(signals) if signals else catch_signals() as caught:
         try:
             for run in (run for run in runs if status[run] == "done"):
                 checkpoint.remove(run.directory)  # left if it was killed just after its status became "done"
                 caught.check()
                 add_asked(run.directory, run.config, outputs)
-            for together in by_checkpoint(pending):
+            for together, settled in groups:
                 caught.check()
-                _train_and_finish(together, width, logger, outputs, caught, persistence, start)
+                _train_and_finish(together, width, logger, outputs, caught, persistence, start, settled)
         except Stopped as stop:
             _mark_stopped(pending, stop.signal)
             return "stopped"
@@ -115,6 +124,7 @@ def run_one(
     logger: Logger = NULL_LOGGER,
     persistence: Persistence = DEFAULT_PERSISTENCE,
     init_from: Given | None = None,
+    kernel: str = AUTO,
 ) -> str:
     """Trains or resumes a config in a run directory, as the runners do; for use from Python.
 
@@ -125,19 +135,11 @@ def run_one(
     weights = None if init_from is None else weights_of(init_from)
     config = config if weights is None else replace(config, init_from=weights.source)
     rundir.choose(config, str(directory), overwrite=False)
-    run = Run(directory, config)
+    run, start = Run(directory, config), Start(True, () if weights is None else (weights,))
+    one_of("kernel", kernel, ASKED)
+    chosen = kernels.chosen(kernel, [run])
     with locked_runs([run], strict=persistence.strict_resume):
-        return run_pack(
-            [run], logger, persistence=persistence, start=Start(True, () if weights is None else (weights,))
-        )
-
-
-def device_text() -> str:
-    """The devices in words."""
-    devices = jax.devices()
-    count = f"{len(devices)} x " if len(devices) > 1 else ""
-    threads = f", {num_threads()} threads" if devices[0].platform == "cpu" else ""
-    return f"{count}{devices[0].device_kind}{threads}, jax {jax.__version__}"
+        return run_pack([run], logger, persistence=persistence, start=start, kernel=chosen)
 
 
 def _train_and_finish(
@@ -148,24 +150,25 @@ def _train_and_finish(
     signals: Signals,
     persistence: Persistence,
     start: Start,
+    kernel: Kernel,
 ) -> None:
     for run in runs:
         if not run.config.requires and not run.config.shared:
             model_of(run.config)  # a part of a plugin's that cannot be is refused before anything is written
     for run in runs:
-        new = begin(run, width, device_text(), llc.note(outputs.llc), start)
+        new = begin(run, width, device_text(), llc.note(outputs.llc) | kernels.facts(kernel), start)
         if new and start.extend and jax.process_count() == 1:
-            conditions = provenance.current_conditions(width, device_text())
+            conditions = provenance.current_conditions(width, device_text(), kernel.described)
             if line := extend(run, conditions, outputs.llc):
                 logger.line(line)
     _check_signals(signals)
-    pack = Pack(runs, width)
+    pack = Pack(runs, width, kernel)
     check_same_step(pack.step, [run.directory for run in runs])
     _check_signals(signals)
     watch = Watch(outputs.llc)
     ends = EarlyEnds(pack)
     _align_files(pack, watch, ends)
-    _note_conditions(pack, logger)
+    note_conditions(pack, logger)
     _train(pack, logger, signals, persistence, watch, ends)
     if jax.process_index() > 0:
         return
@@ -200,27 +203,6 @@ def _align_files(pack: Pack, watch: Watch, ends: EarlyEnds) -> None:
     meta = rundir.read_meta(pack.runs[0].directory)
     pack.run_seconds = float(meta["run_seconds"])
     pack.chunk_steps = min(int(meta.get("chunk_steps", 1)), GROWTH)  # the machine may be slower now
-
-
-def _note_conditions(pack: Pack, logger: Logger) -> None:
-    """Notes in meta.json what has changed since each run began, and its damaged checkpoints; logs what is new."""
-    current = provenance.current_conditions(pack.width, device_text())
-    changes: dict[int, list[provenance.Change]] = {}  # by training, whose state is that of its first run
-    for place, (directory, _) in zip(pack.places, pack.runs, strict=True):
-        history = provenance.history(directory, pack.step, current) if pack.step > 0 else []
-        past = changes.setdefault(place, [])
-        past += [change for change in history if change not in past]
-        bitwise = provenance.verdict(past)
-        damaged = [path for path in pack.damaged if path.is_relative_to(directory)]
-        names = rundir.read_meta(directory).get("damaged_checkpoints", [])
-        names += [path.relative_to(directory).as_posix() for path in damaged]
-        facts = {"bitwise": bitwise, "resumed_elsewhere": past, **({"damaged_checkpoints": names} if names else {})}
-        rundir.update_meta(directory, compile_seconds=pack.compile_seconds, **facts)
-        for path in damaged:
-            logger.line(f"{printable(path)}: a damaged checkpoint, set aside; the run goes on from step {pack.step}")
-        if new := [change for change in past if change["step"] == pack.step]:
-            what = "not bitwise" if bitwise is False else "not known to be bitwise"
-            logger.line(f"{printable(directory)} is resumed elsewhere and {what}: {provenance.describe(new)}")
 
 
 # --- training ---

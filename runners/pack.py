@@ -19,6 +19,7 @@ from icl_lab.families.shared_arrays import shared_with
 from icl_lab.families.task import task_key, task_of, with_parts_as_batches
 from icl_lab.lab.configs.registry import family_of, outputs_of
 from icl_lab.lab.configs.run import RunConfig
+from icl_lab.lab.native.kernel import XLA, Kernel
 from icl_lab.runners.distributed import values_of_all
 from icl_lab.runners.static_shape import Run, static_shape, training_part
 from icl_lab.src.checks import require
@@ -87,9 +88,10 @@ class Pack:
     `eval_sets` has what its family needs to evaluate each run, and `alive` says which have not diverged.
     """
 
-    def __init__(self, runs: Sequence[Run], width: int):
+    def __init__(self, runs: Sequence[Run], width: int, kernel: Kernel = XLA):
         """Compiles the training program and restores the last readable checkpoint that all runs have."""
         config = runs[0].config
+        self.kernel = kernel
         self.runs, self.width, self.alive = list(runs), width, [True] * len(runs)
         self.num_steps, self.record_steps = config.training.steps, config.record_steps
         trainings = list(dict.fromkeys(training_part(run.config) for run in runs))

@@ -54,7 +54,7 @@ def add_flags(built: cli.Parser) -> None:
     built.add_argument(
         "--strict_resume",
         action="store_true",
-        help="refuse to resume a run if versions, threads, pack width or device have changed",
+        help="refuse to resume a run if versions, threads, pack width, device or kernel have changed",
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from icl_lab.families.summary import shown
 from icl_lab.lab.configs.registry import family_of, outputs_of
 from icl_lab.lab.configs.run import RunConfig
+from icl_lab.runners import kernel
 from icl_lab.src.words import printable
 from icl_lab.store import layout, rundir
 from icl_lab.store.metrics import read_summary
@@ -30,6 +31,7 @@ def summary_text(run: Path) -> str:
             *filter(None, [in_words(config, values)]),
         ]
     meta = rundir.read_meta(run)
+    lines += filter(None, [kernel.in_words(meta)])
     with expecting(run / layout.META, "a run's meta.json"):
         seconds, per_step = meta["run_seconds"], 1e3 * meta["run_seconds"] / steps
         times = f"run_seconds {seconds:.1f} ({per_step:.2f} ms a step), compile_seconds {meta['compile_seconds']:.1f}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from icl_lab.lab.configs.presets import preset, resolve
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.lab.executors.signals import RESUME_HINT, catch_signals
 from icl_lab.lab.flag_types import COUNT, SEEDS
-from icl_lab.runners import resume
+from icl_lab.lab.native.kernel import Kernel
+from icl_lab.runners import kernel, resume
 from icl_lab.runners.command import print_notices, report_divergence, report_stop
 from icl_lab.runners.locks import locked_runs
 from icl_lab.runners.resume import Persistence
@@ -53,6 +55,7 @@ def parser() -> cli.Parser:
     built.add_argument("--out", type=out_folder, default="runs/demo_seeds", help="folder of the run directories")
     built.add_argument("--overwrite", action="store_true", help="retrain runs that exist")
     resume.add_flags(built)
+    kernel.add_flag(built)
     cli.add_quiet(built)
     return built
 
@@ -67,9 +70,9 @@ def main(argv: list[str]) -> int:
     configs = [replace(default, data_seed=seed, init_seed=seed, training=training) for seed in flags.seeds]
     runs = [rundir.choose(c, str(flags.out / f"seed_{c.data_seed}"), flags.overwrite) for c in configs]
     pairs = list(zip(runs, configs, strict=True))
-    saving = resume.from_flags(flags)
+    saving, chosen = resume.from_flags(flags), kernel.chosen(flags.kernel, pairs, flags.overwrite)
     with locked_runs(pairs, flags.overwrite, WIDTH, saving.strict_resume, below=flags.out) as finished:
-        if stopped_by := _train(pairs, flags.quiet, saving):
+        if stopped_by := _train(pairs, flags.quiet, saving, chosen):
             return report_stop(runs, stopped_by)
     diverged = [run for run in runs if rundir.read_status(run) == "diverged"]
     for run in diverged:
@@ -79,7 +82,7 @@ def main(argv: list[str]) -> int:
     return ended
 
 
-def _train(pairs: list[tuple[Path, RunConfig]], quiet: bool, saving: Persistence) -> int:
+def _train(pairs: list[tuple[Path, RunConfig]], quiet: bool, saving: Persistence, chosen: Kernel) -> int:
     """Trains the unfinished runs; returns the number of the signal that stopped it, or 0."""
     from icl_lab.runners.loop import Run, run_pack  # imports JAX
     from icl_lab.runners.progress import ConsoleLogger
@@ -88,7 +91,8 @@ def _train(pairs: list[tuple[Path, RunConfig]], quiet: bool, saving: Persistence
     runs = [Run(run, config) for run, config in pairs]
     packs = [runs[first : first + WIDTH] for first in range(0, len(runs), WIDTH)]
     with ConsoleLogger(quiet) as logger, catch_signals(RESUME_HINT) as signals:
-        ended = (run_pack(pack, logger, width=WIDTH, signals=signals, persistence=saving) for pack in packs)
+        train = partial(run_pack, logger=logger, width=WIDTH, signals=signals, persistence=saving, kernel=chosen)
+        ended = (train(pack) for pack in packs)
         stopped = "stopped" in ended
     return signals.received[0] if stopped else 0
 

@@ -186,7 +186,7 @@ def _folder(results: dict[str, Any]) -> Path:
 
 def _device() -> str:
     """The devices in words, asked in a process of its own: one that holds a GPU keeps its memory from the parts."""
-    line = [sys.executable, "-c", "from icl_lab.runners.loop import device_text; print(device_text())"]
+    line = [sys.executable, "-c", "from icl_lab.runners.conditions import device_text; print(device_text())"]
     return subprocess.run(line, capture_output=True, text=True, check=True).stdout.strip().splitlines()[-1]
 
 

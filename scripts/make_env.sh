@@ -104,6 +104,9 @@ pip_install --no-index --no-deps --no-build-isolation --editable .
 "$venv/bin/python" -m pip --disable-pip-version-check check >/dev/null ||
     fail "The packages in $venv contradict each other: run 'make clean' and try again."
 
+# The native kernel is an option: trainings have XLA's programs too, and without a compiler a line says what to install.
+"$venv/bin/python" -m scripts.build_native || true
+
 rm -f "$mark"
 touch "$venv/.made"
 [ -z "$cuda" ] || touch "$venv/.made-cuda$cuda"

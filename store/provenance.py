@@ -1,8 +1,8 @@
 """What the numbers of a run depend on, as its meta.json records it: versions, device, seeds, threads, sources, commit.
 
-Bitwise results depend on more than a config: versions, variables, pack width, threads, device are its conditions. A run
-resumed under other conditions is not bitwise identical to an uninterrupted one. Its meta.json then has `bitwise` false,
-and `resumed_elsewhere` lists what changed at which step.
+Bitwise results depend on more than a config: versions, variables, pack width, threads, device and kernel are its
+conditions. A run resumed under other conditions is not bitwise identical to an uninterrupted one. Its meta.json then
+has `bitwise` false, and `resumed_elsewhere` lists what changed at which step.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from icl_lab.lab.configs.registry import family_of, outputs_of
 from icl_lab.lab.configs.run import SCHEMA_VERSION, RunConfig
 from icl_lab.lab.environment import num_threads
 from icl_lab.lab.environment_variables import recorded
+from icl_lab.lab.native.kernel import XLA_NAME
 from icl_lab.src.words import printable
 from icl_lab.store import checkpoint, layout, rundir
 from icl_lab.store.readers import StoreError, expecting
@@ -32,9 +33,10 @@ ROOT = Path(__file__).resolve().parent.parent
 # `store` is included because it writes the bytes
 FOLDERS = ("src", "lab/configs", "baselines", "families", "analysis", "runners", "store")
 DIGITS = 16  # of a SHA-256, in hexadecimal
+KERNEL = "kernel"  # in meta.json: what computes gradients, as `lab.native.kernel` describes it
 MAX_NAMED = 2  # files named in a message
 PACKAGES = ("jax", "jaxlib", "dm-haiku", "optax", "numpy", "scipy", "safetensors")
-PROCESS_CONDITIONS = ("pack_width", "threads", "device")  # in addition to the versions and the variables
+PROCESS_CONDITIONS = ("pack_width", "threads", "device", KERNEL)  # in addition to the versions and the variables
 Change = dict[str, Any]  # {"step", "what", "was", "is"}
 
 
@@ -166,17 +168,18 @@ def _git(*words: str, folder: Path = ROOT) -> str | None:
     return done.stdout.strip()
 
 
-def current_conditions(width: int, device: str | None = None) -> dict[str, Any]:
-    """The conditions of this process. The device is left out while JAX must not be imported yet."""
+def current_conditions(width: int, device: str | None = None, kernel: str | None = None) -> dict[str, Any]:
+    """The conditions of this process. Device and kernel are left out while JAX must not be imported yet."""
     conditions = {**versions(), **recorded(), "pack_width": width, "threads": num_threads()}
-    return conditions if device is None else conditions | {"device": device}
+    known = {name: value for name, value in (("device", device), (KERNEL, kernel)) if value is not None}
+    return conditions | known
 
 
 def conditions_at(run: Path, step: int) -> dict[str, Any]:
-    """The conditions that a run had at a step."""
+    """The conditions that a run had at a step. Runs of versions without a choice of kernels had XLA's."""
     meta = rundir.read_meta(run)
     with expecting(run / layout.META, "a run's meta.json; --overwrite retrains the run"):
-        initial = {**meta.get("versions", {}), **meta.get("variables", {})}
+        initial = {KERNEL: XLA_NAME, **meta.get("versions", {}), **meta.get("variables", {})}
         initial |= {name: meta[name] for name in PROCESS_CONDITIONS if name in meta}
         return initial | {change["what"]: change["is"] for change in _before(meta, step)}
 
@@ -184,10 +187,11 @@ def conditions_at(run: Path, step: int) -> dict[str, Any]:
 def changes(run: Path, step: int, now: Mapping[str, Any]) -> list[Change]:
     """What would change if a run resumed from a step under the conditions `now`.
 
-    A condition that one of the two does not record is not known to be equal. Where `now` has no device it is left out.
+    A condition that one of the two does not record is not known to be equal. Device and kernel
+    are left out where `now` has none.
     """
     before = conditions_at(run, step)
-    names = [name for name in (before | dict(now)) if name != "device" or name in now]
+    names = [name for name in (before | dict(now)) if name not in ("device", KERNEL) or name in now]
     return [
         {"step": step, "what": name, "was": before.get(name), "is": now.get(name)}
         for name in names

@@ -17,7 +17,7 @@ from icl_lab.lab.executors.task import Executor
 from icl_lab.lab.loaded_plugins import LOADED, Plugin
 from icl_lab.lab.registries import CONJECTURES
 from icl_lab.plots import style
-from icl_lab.runners.loop import device_text
+from icl_lab.runners.conditions import device_text
 from icl_lab.src import intervals
 from icl_lab.src.words import printable
 from icl_lab.store import outputs

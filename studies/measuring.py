@@ -21,7 +21,7 @@ from icl_lab.lab.executors.inline import in_this_process
 from icl_lab.lab.executors.processes import in_processes
 from icl_lab.lab.executors.signals import RESUME_HINT, exit_when_stopped
 from icl_lab.lab.executors.task import Context, Executor, Outcome, Task
-from icl_lab.runners.loop import device_text
+from icl_lab.runners.conditions import device_text
 from icl_lab.store import rundir
 from icl_lab.store.provenance import git_commit
 from icl_lab.store.readers import StoreError

@@ -16,6 +16,7 @@ from icl_lab.lab.configs.columns import WHOSE
 from icl_lab.lab.configs.identity import RESULTS_VERSION
 from icl_lab.lab.configs.registry import family_of, family_of_model, outputs_of
 from icl_lab.lab.configs.run import RunConfig
+from icl_lab.runners import kernel
 from icl_lab.src.checks import ConfigError
 from icl_lab.src.words import printable
 from icl_lab.store import outputs, provenance, rundir
@@ -34,7 +35,8 @@ NO_FOLDER = ".cleared"  # a folder that does not exist
 
 RunFiles = Mapping[str, Any]  # a finished run's files, by short name
 
-STATUS_COLUMNS = ("status", "bitwise")
+KERNEL = "kernel"  # a column where rows differ in it
+STATUS_COLUMNS = ("status", "bitwise", KERNEL)
 
 
 def row_values(point: Point, folder: Path, failed: Container[str] = ()) -> dict[str, Any]:
@@ -118,7 +120,7 @@ def start(
 ) -> list[dict[str, Any]]:
     """Writes the table for the first time; `StoreError` if rows would be lost that the policy keeps."""
     values = current_rows(points, folder, out, cleared=cleared)
-    values = values if policy.replace else joined(values, points, out)
+    values = with_kernels(values, out) if policy.replace else joined(values, points, out)
     if values:
         check(out, values, policy)
         table.write(out, values, setting_columns(values), policy.replace, _filler(values, out))
@@ -144,8 +146,29 @@ def joined(values: Sequence[dict[str, Any]], points: Sequence[Point], out: Path)
     values = with_columns_of_others(values, present)
     named_fields = list(dict.fromkeys(fields))
     return [
-        {**row, **differing.written(point.run.config, named_fields)} for row, point in zip(values, points, strict=True)
+        {**row, **differing.written(point.run.config, named_fields)}
+        for row, point in zip(with_kernels(values, out, kept, present), points, strict=True)
     ]
+
+
+def with_kernels(
+    values: Sequence[dict[str, Any]], out: Path, others: Sequence[table.Line] = (), present: Sequence[table.Line] = ()
+) -> list[dict[str, Any]]:
+    """The rows with the kernel of each finished run, if rows of the table differ in it or it has the column."""
+    kernels = [_kernel_of(row, out) for row in values]
+    known = {*kernels, *(_kernel_of(line, out) for line in others)} - {None}
+    if len(known) < 2 and not (present and KERNEL in present[0]):
+        return [*values]
+    return [{**row, KERNEL: kernel} for row, kernel in zip(values, kernels, strict=True)]
+
+
+def _kernel_of(line: Mapping[str, Any], out: Path) -> str | None:
+    """What a finished run's gradients were computed with; None where it has not finished, or is not there."""
+    run = out.parent / (line.get(table.FOLDER) or NO_FOLDER) / line["exp"]
+    try:
+        return kernel.of_meta(rundir.read_meta(run)) if line["status"] == "done" and rundir.has_begun(run) else None
+    except StoreError:
+        return None
 
 
 def _config_of(line: table.Line, out: Path) -> RunConfig | None:
@@ -162,6 +185,8 @@ def _filler(values: Sequence[Mapping[str, Any]], out: Path) -> Callable[[table.L
         missing = [name for name in names if not line.get(name)]
         config = _config_of(line, out) if missing else None
         fields = differing.written(config, missing) if config else dict.fromkeys(missing)
+        if KERNEL in values[0]:
+            fields = {KERNEL: line.get(KERNEL) or _kernel_of(line, out), **fields}
         return line | {name: "" if value is None else str(value) for name, value in fields.items()}
 
     return filled

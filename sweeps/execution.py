@@ -11,7 +11,8 @@ from icl_lab.lab.executors import choice
 from icl_lab.lab.executors.remote import Resources
 from icl_lab.lab.executors.task import Executor
 from icl_lab.lab.flag_types import Whole
-from icl_lab.runners import resume
+from icl_lab.lab.native.kernel import AUTO
+from icl_lab.runners import kernel, resume
 from icl_lab.runners.resume import Persistence
 from icl_lab.store.outputs import out_file, out_folder
 from icl_lab.store.weights import Weights
@@ -37,6 +38,7 @@ class Execution(NamedTuple):
     persistence: Persistence = Persistence()
     resources: Resources = Resources()
     weights: tuple[Weights, ...] = ()
+    kernel: str = AUTO
 
     @property
     def cluster(self) -> Executor | None:
@@ -60,6 +62,7 @@ def add_execution_flags(built: cli.Parser, out: str | None, runs_dir: str | None
     built.add_argument("--overwrite", action="store_true", help="retrain all runs of the plan")
     add_table_flags(built)
     resume.add_flags(built)
+    kernel.add_flag(built)
     cli.add_quiet(built)
 
 
@@ -76,7 +79,7 @@ def execution(flags: argparse.Namespace) -> Execution:
     resources = choice.resources_of(flags, flags.runs_dir)
     choice.check(executor, resources)
     width = choice.default_width(executor, resources) if flags.width is None else flags.width
-    names = ("out", "shard", "dry_run", "overwrite", "quiet", "append", "replace_table")
+    names = ("out", "shard", "dry_run", "overwrite", "quiet", "append", "replace_table", "kernel")
     values: dict[str, Any] = {name: getattr(flags, name) for name in names}
     kept = resume.from_flags(flags)
     values |= {"executor": executor, "width": width, "persistence": kept, "resources": resources}

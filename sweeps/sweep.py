@@ -17,6 +17,7 @@ from icl_lab.lab.executors.inline import in_this_process
 from icl_lab.lab.executors.remote import Resources
 from icl_lab.lab.executors.signals import catch_signals
 from icl_lab.lab.guest import as_guest, variables_as_before
+from icl_lab.lab.native.kernel import ASKED, AUTO
 from icl_lab.src.checks import UserError, one_of, require
 from icl_lab.store.outputs import out_file, out_folder
 from icl_lab.store.weights import Weights
@@ -42,6 +43,7 @@ def sweep(
     out: str | PathLike[str] | None = None,
     executor: str | None = None,
     width: int | None = None,
+    kernel: str = AUTO,
     append: bool = False,
     replace_table: bool = False,
     overwrite: bool = False,
@@ -52,7 +54,8 @@ def sweep(
     axes: {field: values}, under a field's own name, in full or short, or its flag's; {(field, field): tuples} is one
     axis whose fields move together. settings: fields with one value for all runs. Runs go below `runs_dir`
     (runs/sweep_MODEL), the table to `out` (results_MODEL.csv); `append` keeps rows of other sweeps there,
-    `replace_table` drops them, and `overwrite` trains all runs again. executor, width: as --executor and --width.
+    `replace_table` drops them, and `overwrite` trains all runs again. executor, width, kernel: as the
+    flags.
 
     Finished runs are not trained again: after Ctrl-C, which is a KeyboardInterrupt as ever, the same call goes on.
     `UserError`, with the sentence that the command prints, for what cannot be done; where runs failed, it comes after
@@ -65,7 +68,7 @@ def sweep(
     runs, table = str(runs_dir or f"runs/sweep_{name}"), str(out or f"results_{name}.csv")
     try:
         with variables_as_before():
-            how = _execution(runs, table, executor, width)
+            how = _execution(runs, table, executor, width, kernel)
         how = how._replace(
             weights=weights, append=append, replace_table=replace_table, overwrite=overwrite, quiet=quiet
         )
@@ -118,16 +121,18 @@ def _plain(value: Any) -> Any:
     return tuple(_plain(each) for each in value) if isinstance(value, list | tuple) else value
 
 
-def _execution(runs: str, table: str, executor: str | None, width: int | None) -> Execution:
+def _execution(runs: str, table: str, executor: str | None, width: int | None, kernel: str) -> Execution:
     """Where and how the sweep is carried out; `ArgumentTypeError` for places where nothing can be written."""
     name = executor or choice.default_executor()
     one_of("executor", name, choice.EXECUTORS)
+    one_of("kernel", kernel, ASKED)
     require(width is None or WIDTH.has(width), f"width is {width!r}, which is not {WIDTH}")
     folder = out_folder(runs)
     resources = Resources(jobs=folder / ".jobs")
     choice.check(name, resources)
     wide = choice.default_width(name, resources) if width is None else width
-    return Execution(folder, out_file(table), name, wide, (1, 1), dry_run=False, overwrite=False, resources=resources)
+    how = Execution(folder, out_file(table), name, wide, (1, 1), dry_run=False, overwrite=False, resources=resources)
+    return how._replace(kernel=kernel)
 
 
 def _carry_out(grid: Grid, how: Execution) -> None:

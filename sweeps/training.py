@@ -13,6 +13,7 @@ from icl_lab.lab.configs.registry import from_dict
 from icl_lab.lab.configs.run import to_dict
 from icl_lab.lab.executors.signals import Signals
 from icl_lab.lab.executors.task import Context, Outcome, Report, Task
+from icl_lab.lab.native.kernel import XLA, Kernel
 from icl_lab.runners.locks import restore_threads
 from icl_lab.runners.progress import Logger, meter
 from icl_lab.runners.resume import AT_STEP_0, DEFAULT_PERSISTENCE, Persistence, Start
@@ -35,12 +36,20 @@ class PackResult(NamedTuple):
     stopped: bool = False
 
 
-def task_of(pack: Pack, folder: Path, width: int, persistence: Persistence, weights: Sequence[Weights] = ()) -> Task:
+def task_of(
+    pack: Pack,
+    folder: Path,
+    width: int,
+    persistence: Persistence,
+    weights: Sequence[Weights] = (),
+    kernel: Kernel = XLA,
+) -> Task:
     """The task of training a pack's runs below `folder`, some of which may start from given parameters."""
     configs = [to_dict(run.config) for run in pack.runs]
     named = {run.config.init_from for run in pack.runs}
     start = Start(weights=tuple(each for each in weights if each.source in named))
     arguments = {"folder": folder, "configs": configs, "width": width, "persistence": persistence, "start": start}
+    arguments["kernel"] = kernel
     names = tuple(run.name for run in pack.runs)
     return Task(names[0], "icl_lab.sweeps.training:train_task", arguments, alike=pack.shape, works_on=names)
 
@@ -52,10 +61,11 @@ def train_task(
     width: int,
     persistence: Persistence,
     start: Start = AT_STEP_0,
+    kernel: Kernel = XLA,
 ) -> tuple[Mapping[str, str], bool]:
     """Trains the runs of these configs as a pack; returns the errors of failed runs, and whether it was stopped."""
     pack = Pack(tuple(planned_run(from_dict(config)) for config in configs))
-    result = train(folder, pack, width, context.report, context.signals, persistence, start)
+    result = train(folder, pack, width, context.report, context.signals, persistence, start, kernel)
     return result.errors, result.stopped
 
 
@@ -107,6 +117,7 @@ def train(
     signals: Signals,
     persistence: Persistence = DEFAULT_PERSISTENCE,
     start: Start = AT_STEP_0,
+    kernel: Kernel = XLA,
 ) -> PackResult:
     """Trains a pack's runs below `folder`. An error ends its run, not the sweep; meta.json has the traceback."""
     from icl_lab.runners.loop import OutputOptions, run_pack  # imports JAX
@@ -127,9 +138,8 @@ def train(
             StepReporter(report, pack.trainings),
         )
         compile_cache.enable()
-        training = partial(
-            run_pack, logger=logger, outputs=outputs, width=width, signals=signals, persistence=persistence, start=start
-        )
+        training = partial(run_pack, logger=logger, outputs=outputs, width=width, signals=signals)
+        training = partial(training, persistence=persistence, start=start, kernel=kernel)
         stopped = bool(ready) and _run_or_halve(ready, training, errors)
     return PackResult(pack, errors, stopped)
 
@@ -158,7 +168,7 @@ def _message(error: Exception) -> str:
 
 def _check_run(run: Run, width: int, strict: bool) -> None:
     """`StoreError` if a run's directory cannot be used; if strict, also if the conditions have changed."""
-    from icl_lab.runners.loop import device_text
+    from icl_lab.runners.conditions import device_text
 
     rundir.choose(run.config, str(run.directory), overwrite=False)
     restore_threads(run.directory, width)

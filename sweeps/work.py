@@ -12,7 +12,9 @@ from icl_lab.lab.environment import check_devices
 from icl_lab.lab.executors import choice
 from icl_lab.lab.executors.signals import Signals
 from icl_lab.lab.executors.throttle import Throttle
+from icl_lab.lab.native.kernel import Kernel
 from icl_lab.lab.registries import FAMILIES
+from icl_lab.runners import kernel as kernels
 from icl_lab.runners.locks import print_kept_files
 from icl_lab.runners.static_shape import Run
 from icl_lab.src.words import printable
@@ -82,10 +84,13 @@ def _check_rules(chosen: Sequence[PlannedRun], folder: Path) -> None:
 
 def done(points: Sequence[Point], chosen: Sequence[PlannedRun], how: Execution, signals: Signals) -> Ended:
     """Trains the unfinished runs of those `chosen`, until a signal comes, and writes the CSV of the plan."""
+    kernel = kernels.chosen(how.kernel, ((how.folder / run.name, run.config) for run in chosen), how.overwrite)
+    if kernel.why and not how.quiet:
+        print(printable(kernel.line()), flush=True)
     with ExitStack() as locks:
         _lock(locks, how)
         points = _start(points, chosen, how)
-        finished, failed = _train(points, chosen, how, signals)
+        finished, failed = _train(points, chosen, how, signals, kernel)
         values = _write(points, how, failed)
     if note := note_unknown(how.out):
         print(printable(note))
@@ -155,7 +160,7 @@ def statuses_and_packs(chosen: Sequence[PlannedRun], how: Execution) -> tuple[di
 
 
 def _train(
-    points: Sequence[Point], chosen: Sequence[PlannedRun], how: Execution, signals: Signals
+    points: Sequence[Point], chosen: Sequence[PlannedRun], how: Execution, signals: Signals, kernel: Kernel
 ) -> tuple[list[Path], dict[str, str]]:
     """Trains the unfinished runs, updating progress and CSV as packs end.
 
@@ -172,7 +177,7 @@ def _train(
         return finished, failed
     throttle, steps = Throttle(TABLE_INTERVAL), 0
     with Progress(sum(pack.steps for pack in waiting), len(waiting), how.quiet) as progress:
-        for result in _results(waiting, how, progress, signals):
+        for result in _results(waiting, how, progress, signals, kernel):
             failed |= result.errors
             steps += result.pack.steps
             progress.ended(steps)
@@ -182,12 +187,14 @@ def _train(
     return finished, failed
 
 
-def _results(waiting: Sequence[Pack], how: Execution, progress: Progress, signals: Signals) -> Iterator[PackResult]:
+def _results(
+    waiting: Sequence[Pack], how: Execution, progress: Progress, signals: Signals, kernel: Kernel
+) -> Iterator[PackResult]:
     """Trains packs, those that build on other runs after these."""
     for together in generations(waiting):
         if signals.received:
             return
-        tasks = [task_of(pack, how.folder, how.width, how.persistence, how.weights) for pack in together]
+        tasks = [task_of(pack, how.folder, how.width, how.persistence, how.weights, kernel) for pack in together]
         packs_of = {task.name: pack for task, pack in zip(tasks, together, strict=True)}
         carry_out_tasks = choice.executor(how.executor, how.resources)
         for outcome in carry_out_tasks(tasks, progress.report, signals):

@@ -13,6 +13,7 @@ import pytest
 
 from icl_lab.lab import compile_cache
 from icl_lab.lab.loaded_plugins import LOADED, Plugin
+from icl_lab.lab.native.compilers import compilers
 from icl_lab.lab.registries import ALL
 from icl_lab.src.registry import Registry
 
@@ -75,6 +76,14 @@ def x64() -> Iterator[None]:
     """Float64 for identities."""
     with jax.enable_x64(True):
         yield
+
+
+@pytest.fixture(scope="session")
+def compiler() -> None:
+    """Skips without a C++ compiler; where one has to be, as in CI, its lack fails."""
+    if next(compilers(), None) is None:
+        assert not os.environ.get("ICL_LAB_NEEDS_COMPILER"), "a C++ compiler has to be here"
+        pytest.skip("no C++ compiler is here")
 
 
 @pytest.fixture(scope="session")

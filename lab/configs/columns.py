@@ -38,6 +38,7 @@ MEANINGS = {
     "best_step": "the step of the record with the least `eval_loss`, whose parameters are kept too",
     "best_eval_loss": "`eval_loss` of that record",
     "bitwise": "false if the run was resumed under other conditions, true if it is done and was not, else empty",
+    "kernel": "what computed the run's gradients, `xla` or `native` with source, compiler, lanes; where rows differ",
 }
 
 LAST = "last"  # the parameters at the end of a run, from which all its numbers are

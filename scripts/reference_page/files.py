@@ -22,9 +22,9 @@ class File(NamedTuple):
 EVERY, REGRESSION = "every run", "regression"
 META = """`status` (running, done, stopped, diverged, failed); schema and results version; command; git hash and dirty
 flag; `versions`, `variables` (of the environment, which may change bits; empty: unset), device, threads, precision,
-pack width; seeds; `start`, `end`, `compile_seconds`, `run_seconds` (training alone), `chunk_steps`;
-`sources`, `sources_changed`; `keeps_state`, `extends`, `init_from` (docs/contract.md); `bitwise`, `resumed_elsewhere`;
-`error` of a failed run"""
+pack width; `kernel`, `kernel_why`; seeds; `start`, `end`, `compile_seconds`, `run_seconds` (training alone);
+`chunk_steps`, `sources`, `sources_changed`; `keeps_state`, `extends`, `init_from` (docs/contract.md); `bitwise`,
+`resumed_elsewhere`; `error` of a failed run"""
 METRICS = """one object a line, at step 0, every `eval_every` steps, logarithmically spaced ones and the last: `step,
 train_loss, eval_loss`, and further ones of the evaluation batch: of regression `eval_gd_loss, eval_preds_diff,
 eval_model_diff, eval_model_cos`; of layerwise `eval_gd_loss`; of sine `eval_initial_loss`, the loss before the context;

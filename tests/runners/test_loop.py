@@ -12,7 +12,8 @@ import pytest
 
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.lab.executors.signals import catch_signals
-from icl_lab.runners import finish, loop, resume
+from icl_lab.lab.native.kernel import Kernel
+from icl_lab.runners import conditions, finish, loop, resume
 from icl_lab.runners.finish import DEFAULT_OUTPUTS, OutputOptions, preload_packages
 from icl_lab.runners.loop import Run, run_pack
 from icl_lab.runners.pack import GROWTH
@@ -34,8 +35,8 @@ class FakePack:
     shared: Mapping[str, Any] = {}
     damaged: Sequence[Path] = ()
 
-    def __init__(self, runs: list[Run], width: int):
-        self.width = width
+    def __init__(self, runs: list[Run], width: int, kernel: Kernel):
+        self.width, self.kernel = width, kernel
         self.runs, self.places, self.eval_sets = runs, [*range(len(runs))], [None] * len(runs)
         self.alive = [True] * len(runs)
         self.step = max(checkpoint.common_steps([run.directory for run in runs]), default=0)
@@ -121,7 +122,7 @@ def test_a_run_goes_on_on_another_device_and_says_so_unless_that_is_refused(
         train(runs, persistence=Persistence(strict_resume=True))
     assert snapshot(runs[1].directory.parent) == before
     assert train(runs) == "done"
-    change = {"step": 1, "what": "device", "was": "NVIDIA H200, jax 0.1", "is": loop.device_text()}
+    change = {"step": 1, "what": "device", "was": "NVIDIA H200, jax 0.1", "is": conditions.device_text()}
     metas = [rundir.read_meta(run.directory) for run in runs]
     assert [(meta["bitwise"], meta["resumed_elsewhere"]) for meta in metas] == [(True, []), (False, [change])]
 
@@ -137,8 +138,8 @@ def test_a_run_that_takes_its_state_from_another_shares_its_past(
     rundir.update_meta(runs[elsewhere].directory, device="NVIDIA H200, jax 0.1")
 
     class Sharing(FakePack):
-        def __init__(self, runs: list[Run], width: int):
-            super().__init__(runs, width)
+        def __init__(self, runs: list[Run], width: int, kernel: Kernel):
+            super().__init__(runs, width, kernel)
             self.places = [0] * len(runs)
 
     monkeypatch.setattr(loop, "Pack", Sharing)

@@ -19,6 +19,7 @@ A = {
     "pack_width": 1,
     "threads": 1,
     "device": "cpu, 1 threads, jax 0.10",
+    "kernel": "xla",
 }
 B = A | {"threads": 2, "device": "cpu, 2 threads, jax 0.10"}
 THREADS = {"what": "threads", "was": 1, "is": 2}
@@ -133,7 +134,7 @@ def test_a_run_that_does_not_say_that_it_is_bitwise_is_not_taken_for_it(said: di
     )
 
 
-@pytest.mark.parametrize("name", [name for name in A if name != "device"])
+@pytest.mark.parametrize("name", [name for name in A if name not in ("device", "kernel")])
 def test_a_condition_that_one_side_does_not_record_is_not_equal(run: Path, name: str) -> None:
     others = {other: value for other, value in A.items() if other != name}
     assert goes_on(run, 10, others) == [{"step": 10, "what": name, "was": A[name], "is": None}]
@@ -141,7 +142,9 @@ def test_a_condition_that_one_side_does_not_record_is_not_equal(run: Path, name:
     assert not provenance.is_bitwise(rundir.read_meta(run))
 
 
-@pytest.mark.parametrize("name", [*provenance.PROCESS_CONDITIONS, "XLA_FLAGS", "jax"])
+@pytest.mark.parametrize(
+    "name", [*(name for name in provenance.PROCESS_CONDITIONS if name != "kernel"), "XLA_FLAGS", "jax"]
+)
 def test_a_condition_that_a_run_has_not_recorded_is_not_equal(run: Path, name: str) -> None:
     meta = rundir.read_meta(run)
     for place in (meta, meta["versions"], meta["variables"]):
@@ -155,6 +158,18 @@ def test_a_condition_that_a_run_has_not_recorded_is_not_equal(run: Path, name: s
     assert provenance.is_bitwise(rundir.read_meta(run)) is False
 
 
-def test_a_device_that_is_not_known_yet_is_left_out(run: Path) -> None:
+@pytest.mark.parametrize("name", ["device", "kernel"])
+def test_what_is_not_known_yet_is_left_out(run: Path, name: str) -> None:
     """Before JAX is imported; it is compared afterwards."""
-    assert goes_on(run, 10, {name: value for name, value in A.items() if name != "device"}) == []
+    assert goes_on(run, 10, {each: value for each, value in A.items() if each != name}) == []
+
+
+def test_runs_of_versions_without_a_choice_of_kernels_had_xla(run: Path) -> None:
+    meta = rundir.read_meta(run)
+    del meta["kernel"]
+    (run / layout.META).write_text(json.dumps(meta))
+    assert goes_on(run, 10, A) == []
+    native = "native 12, g++ 12.2.0, 16 lanes"
+    assert goes_on(run, 10, A | {"kernel": native}) == [{"step": 10, "what": "kernel", "was": "xla", "is": native}]
+    with pytest.raises(StoreError, match="was begun with kernel xla, not native 12"):
+        provenance.check_conditions(run, A | {"kernel": native})

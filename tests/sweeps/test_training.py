@@ -12,7 +12,7 @@ import pytest
 
 from icl_lab.lab.executors.signals import Signals
 from icl_lab.lab.executors.task import Outcome
-from icl_lab.runners import loop
+from icl_lab.runners import conditions, loop
 from icl_lab.runners.resume import DEFAULT_PERSISTENCE, Persistence
 from icl_lab.store import checkpoint, layout, lock, ownership, rundir
 from icl_lab.sweeps.plan import Pack, planned_run, runs_of
@@ -92,7 +92,7 @@ def test_if_that_is_refused_the_run_has_failed_and_stays_as_it_is(
     run = stopped_elsewhere(pack, tmp_path, monkeypatch)
     before = snapshot(run)
     outcome = train(tmp_path, pack, 2, lambda steps: None, Signals(), Persistence(strict_resume=True))
-    reason = f"{run} was begun on NVIDIA H200, jax 0.1, not {loop.device_text()}; --overwrite retrains it"
+    reason = f"{run} was begun on NVIDIA H200, jax 0.1, not {conditions.device_text()}; --overwrite retrains it"
     assert outcome == PackResult(pack, {run.name: reason})
     assert snapshot(run) == before
     assert rundir.read_status(tmp_path / pack.runs[1].name) == "done"

@@ -1,0 +1,35 @@
+"""Which code computes the gradients of a training: XLA's programs, or the native kernel's compiled object."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+AUTO, NATIVE, XLA_NAME = "auto", "native", "xla"
+ASKED = (AUTO, NATIVE, XLA_NAME)  # values of --kernel
+
+
+class Kernel(NamedTuple):
+    """A choice made before a training's first step.
+
+    path: the object, None for XLA. tag: a hash of its source, compiler, processor, for the names of its functions.
+    described: as in meta.json, a condition of bitwise identity. why: why it is XLA, where the user did not say so.
+    asked: what the user said, of `ASKED`.
+    """
+
+    path: Path | None = None
+    tag: str = ""
+    described: str = XLA_NAME
+    why: str = ""
+    asked: str = AUTO
+
+    def without(self, why: str) -> Kernel:
+        """XLA in its place, for a reason."""
+        return Kernel(why=why, asked=self.asked)
+
+    def line(self) -> str:
+        """`kernel: xla (why)`."""
+        return f"kernel: {self.described}" + (f" ({self.why})" if self.why else "")
+
+
+XLA = Kernel(asked=XLA_NAME)

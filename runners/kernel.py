@@ -1,0 +1,147 @@
+"""Which kernel computes a training, chosen before its first step: the native one where it can, else XLA's programs.
+
+A command chooses once, with `chosen`, before anything is written, and its workers get the choice. Runs that train
+together settle it, with `settled`: a run that goes on keeps the kernel that it was begun with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from icl_lab.lab import cli
+from icl_lab.lab.configs.run import RunConfig
+from icl_lab.lab.native.build import native_kernel, of_this_machine
+from icl_lab.lab.native.kernel import ASKED, AUTO, NATIVE, XLA_NAME, Kernel
+from icl_lab.runners.static_shape import Run
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.words import printable
+from icl_lab.store import checkpoint, provenance, rundir
+from icl_lab.store.readers import StoreError
+
+WHY = "kernel_why"  # in meta.json, beside `provenance.KERNEL`
+IN_PROCESSES = "a training in several processes has XLA's programs"
+BEGUN_WITH_XLA = "the run was begun with it"
+
+
+def add_flag(built: cli.Parser) -> None:
+    """Adds the flag of commands that train; it is not part of the config."""
+    built.add_argument(
+        "--kernel",
+        choices=ASKED,
+        default=AUTO,
+        help="what computes gradients: compiled C++, several times faster, or XLA; auto: C++ where model and machine "
+        "have it, and in a run that goes on what it was begun with",
+    )
+
+
+def reason_of(config: RunConfig) -> str:
+    """Why a config's trainings cannot have the native kernel; "" if they can."""
+    return "this model has no native kernel"
+
+
+def chosen(asked: str, runs: Iterable[tuple[Path, RunConfig]], overwrite: bool = False) -> Kernel:
+    """What a command trains these runs with, if any is left to train; `ConfigError` where `native` cannot be.
+
+    The object is built, if it is not there, only where a run may have it.
+    """
+    left = (Run(*run) for run in runs if overwrite or rundir.read_status(run[0]) not in rundir.FINISHED)
+    if asked == NATIVE:
+        refused = [*left]
+        for run in refused:
+            _refuse(reason_of(run.config), run.config)
+        kernel = native_kernel() if refused else Kernel()
+        _refuse(kernel.why)
+        return kernel._replace(asked=asked)
+    may = (run for run in left if not reason_of(run.config))
+    if asked == AUTO and any(overwrite or not _keeps_xla(run) for run in may):
+        return native_kernel()
+    return Kernel(asked=asked)
+
+
+def _keeps_xla(run: Run) -> bool:
+    try:
+        return begun_with(run) == XLA_NAME
+    except StoreError:  # which is said when the run is locked
+        return False
+
+
+def of_processes(asked: str) -> Kernel:
+    """What a training in several processes has; `ConfigError` for the native kernel, whose calls are not divided."""
+    if asked == NATIVE:
+        _refuse(IN_PROCESSES)
+    return Kernel(why=IN_PROCESSES * (asked == AUTO), asked=asked)
+
+
+def settled(kernel: Kernel, runs: Sequence[Run]) -> Kernel:
+    """The kernel of runs that train together, which this process has loaded; `ConfigError` where `native` cannot be.
+
+    Must be called before anything of a run is written; JAX gets its devices.
+    """
+    if kernel.asked == XLA_NAME:
+        return kernel
+    if kernel.asked == AUTO and {begun_with(run) for run in runs} == {XLA_NAME}:
+        return kernel.without(BEGUN_WITH_XLA)
+    reason = reason_of(runs[0].config)
+    if kernel.path is not None and not reason:
+        kernel = of_this_machine(kernel)
+        reason = _device_reason() or _loading_reason(kernel)
+    if kernel.asked == NATIVE:
+        _refuse(reason or kernel.why, runs[0].config)
+    return kernel.without(reason or kernel.why) if reason or kernel.path is None else kernel
+
+
+def begun_with(run: Run) -> str | None:
+    """The kernel that an unfinished run had at its last checkpoint, as meta.json describes it; None without one."""
+    steps = checkpoint.steps(run.directory)
+    return str(provenance.conditions_at(run.directory, steps[-1])[provenance.KERNEL]) if steps else None
+
+
+def facts(kernel: Kernel) -> dict[str, str]:
+    """What meta.json says of a run that begins."""
+    return {provenance.KERNEL: kernel.described} | ({WHY: kernel.why} if kernel.why else {})
+
+
+def of_meta(meta: Mapping[str, Any]) -> str:
+    """The kernel of a run, by its meta.json, and those that it was resumed with."""
+    others = [
+        f"{change['is']} from step {change['step']}"
+        for change in meta.get("resumed_elsewhere", [])
+        if change["what"] == provenance.KERNEL
+    ]
+    return ", then ".join([str(meta.get(provenance.KERNEL, XLA_NAME)), *others])
+
+
+def in_words(meta: Mapping[str, Any]) -> str:
+    """A line of a run's summary: which kernel, and why XLA; "" for runs of versions without a choice."""
+    why = f" ({meta[WHY]})" if meta.get(WHY) else ""
+    return printable(f"kernel: {of_meta(meta)}{why}") if provenance.KERNEL in meta else ""
+
+
+def _refuse(reason: str, config: RunConfig | None = None) -> None:
+    if reason:
+        of = f" of {config.name}" if config is not None else ""
+        raise ConfigError(f"--kernel native{of} is not possible: {reason}; --kernel auto takes XLA where it has to")
+
+
+def _device_reason() -> str:
+    import jax
+
+    devices = jax.devices()
+    if devices[0].platform != "cpu":
+        return f"it is for CPUs, and this trains on {devices[0].device_kind}"
+    return f"it is for one device, and there are {len(devices)}" if len(devices) > 1 else ""
+
+
+def _loading_reason(kernel: Kernel) -> str:
+    """Why this process cannot load an object; "" once it has."""
+    if kernel.path is None:
+        return kernel.why
+    from icl_lab.src.native.library import open_library
+
+    try:
+        open_library(kernel.path, kernel.tag)
+    except OSError as error:
+        return f"it cannot be loaded: {error}"
+    return ""
