@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from icl_lab.lab import cli
+from icl_lab.lab.configs.registry import family_of
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.lab.native.build import native_kernel, of_this_machine
 from icl_lab.lab.native.kernel import ASKED, AUTO, NATIVE, XLA_NAME, Kernel
 from icl_lab.runners.static_shape import Run
 from icl_lab.src.checks import ConfigError
+from icl_lab.src.native import support
 from icl_lab.src.words import printable
 from icl_lab.store import checkpoint, provenance, rundir
 from icl_lab.store.readers import StoreError
@@ -38,7 +40,16 @@ def add_flag(built: cli.Parser) -> None:
 
 def reason_of(config: RunConfig) -> str:
     """Why a config's trainings cannot have the native kernel; "" if they can."""
-    return "this model has no native kernel"
+    if not family_of(config).stack:
+        return f"{config.name} is no stack of attention layers on pairs"
+    stack: Any = config
+    return support.impossible(stack.architecture, stack.training)
+
+
+def slower_of(config: RunConfig) -> str:
+    """Why `auto` leaves a config that can have the native kernel to XLA; "" where it does not."""
+    stack: Any = config
+    return support.slower(stack.architecture, stack.training)
 
 
 def chosen(asked: str, runs: Iterable[tuple[Path, RunConfig]], overwrite: bool = False) -> Kernel:
@@ -54,7 +65,7 @@ def chosen(asked: str, runs: Iterable[tuple[Path, RunConfig]], overwrite: bool =
         kernel = native_kernel() if refused else Kernel()
         _refuse(kernel.why)
         return kernel._replace(asked=asked)
-    may = (run for run in left if not reason_of(run.config))
+    may = (run for run in left if not (reason_of(run.config) or slower_of(run.config)))
     if asked == AUTO and any(overwrite or not _keeps_xla(run) for run in may):
         return native_kernel()
     return Kernel(asked=asked)
@@ -84,6 +95,8 @@ def settled(kernel: Kernel, runs: Sequence[Run]) -> Kernel:
     if kernel.asked == AUTO and {begun_with(run) for run in runs} == {XLA_NAME}:
         return kernel.without(BEGUN_WITH_XLA)
     reason = reason_of(runs[0].config)
+    if kernel.asked == AUTO and not reason and not any(map(begun_with, runs)):
+        reason = slower_of(runs[0].config)
     if kernel.path is not None and not reason:
         kernel = of_this_machine(kernel)
         reason = _device_reason() or _loading_reason(kernel)

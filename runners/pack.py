@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from icl_lab.families.native_kernel import of_training
 from icl_lab.families.shared_arrays import shared_with
 from icl_lab.families.task import task_key, task_of, with_parts_as_batches
 from icl_lab.lab.configs.registry import family_of, outputs_of
@@ -61,10 +62,10 @@ def _keys(init_seed: Array, data_seed: Array) -> tuple[Array, Array]:
 class Programs:
     """The program that trains packs of one static shape, compiled on first use."""
 
-    def __init__(self, shape: RunConfig):
+    def __init__(self, shape: RunConfig, kernel: Kernel = XLA):
         task = task_of(shape)
-        model_of = partial(task.make_model, shape)
-        self.trainer = make_trainer(model_of, shape.training, task.batches(with_parts_as_batches(shape)))
+        model_of, batches = partial(task.make_model, shape), task.batches(with_parts_as_batches(shape))
+        self.trainer = make_trainer(model_of, shape.training, batches, kernel=of_training(kernel, shape))
         self._chunk: Any = None
 
     def compile(self, state: TrainState, batched: Hyperparameters, shared: Shared) -> tuple[Any, float]:
@@ -76,9 +77,9 @@ class Programs:
 
 
 @lru_cache(maxsize=16)
-def programs(shape: RunConfig, width: int) -> Programs:
+def programs(shape: RunConfig, width: int, kernel: Kernel = XLA) -> Programs:
     """The programs of a static shape and width, cached per process."""
-    return Programs(shape)
+    return Programs(shape, kernel)
 
 
 class Pack:
@@ -96,7 +97,7 @@ class Pack:
         self.num_steps, self.record_steps = config.training.steps, config.record_steps
         trainings = list(dict.fromkeys(training_part(run.config) for run in runs))
         self.places = [trainings.index(training_part(run.config)) for run in runs]
-        self.task, compiled = task_of(config), programs(static_shape(config), width)
+        self.task, compiled = task_of(config), programs(static_shape(config), width, kernel)
         self.trainer = compiled.trainer
         self.shared = shared_with(config, *(run.directory for run in runs))
         self.model = self.task.make_model(config, self.shared)

@@ -70,4 +70,5 @@ MODELS: dict[str, dict[str, Preset]] = {
 FAMILY = Family(
     LayerwiseConfig,
     MODELS,
+    stack=True,
 )

@@ -244,4 +244,5 @@ FAMILY = Family(
     follows={"base.difficulty": AUTO, "train": "as base", "eval": "as base"},
     training_ignores={"base": ContextConfig(), "eval": ContextConfig(), "step_size_tasks": 2, "baselines": ()},
     batched={"train.noise_p": 0.0, "train.noise_sigma": 0.0},
+    stack=True,
 )

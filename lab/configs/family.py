@@ -65,6 +65,8 @@ class Family:
     training_ignores: fields, or sections, that training does not depend on, and batched: fields that may differ within
     a pack, each with the value that stands for all. `RunConfig.canonical` and `run_words` do not read them.
     switches: flag -> (model -> the model it is trained in place of, the flag's text).
+    stack: its models are stacks without a learned read-out of pairs, of which the losses are half squared errors, as
+    `src.transformer` and `src.layerwise` make them: those that the native kernel computes.
     batch: the type of the evaluation batch; batch_types: of its arrays (float32 where not given).
     """
 
@@ -78,6 +80,7 @@ class Family:
     follows: Mapping[str, str] = field(default_factory=dict)
     training_ignores: Values = field(default_factory=dict)
     batched: Values = field(default_factory=dict)
+    stack: bool = False
 
     @property
     def lists(self) -> tuple[Flag, ...]:

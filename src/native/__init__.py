@@ -1,1 +1,1 @@
-"""Loss and gradient of attention stacks, and random bits, by compiled C++: see README.md. Chosen by the caller alone."""
+"""Losses and gradients of attention stacks, and random bits, by compiled C++: see README.md."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import jax
@@ -15,7 +15,7 @@ from icl_lab.src import prng
 from icl_lab.src.native.library import Library
 
 
-@lru_cache(maxsize=None)
+@cache
 def native_keys(library: Library) -> Callable[[Array], Array]:
     """Turns a key of `prng.key` into one that gives the same numbers, and whose children do."""
     implementation = _implementation(library)

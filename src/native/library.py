@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ class Library(NamedTuple):
         return f"{function}_{self.tag}"
 
 
-@lru_cache(maxsize=None)
+@cache
 def open_library(path: Path, tag: str) -> Library:
     """Opens an object and makes its functions known, once in a process; `OSError` for one that cannot be opened.
 

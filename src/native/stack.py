@@ -33,24 +33,30 @@ def loss_and_gradient(
     Losses are half squared errors, as `src.losses.half_squared_errors`; of several queries their mean. Gradients have
     the relative error of XLA's own.
     """
-    model, call = architecture.model, library.named("icl_stack")
+    model, computed = architecture.model, by_matrices(architecture, library)
 
-    def computed(params: Params, batch: Batch) -> tuple[Array, Params]:
-        batch = standardised(batch, units)
+    def of_params(params: Params, batch: Batch) -> tuple[Array, Params]:
         (scores, values), back = jax.vjp(lambda given: matrices_of(model, given), params)
-        size = len(batch.y)
-        results = (
-            jax.ShapeDtypeStruct((size,), jnp.float32),
-            *(jax.ShapeDtypeStruct(matrices.shape, jnp.float32) for matrices in (scores, values)),
-        )
-        queries = architecture.num_queries
-        arrays = (batch.x, batch.y, batch.x_query.reshape(size, queries, -1), batch.y_query.reshape(size, queries))
-        encodings = jnp.asarray(positional_encoding(architecture.num_rows, architecture.pos_enc_size), jnp.float32)
-        losses, *slopes = jax.ffi.ffi_call(call, results, vmap_method="expand_dims")(
-            scores, values, *arrays, encodings, **attributes(architecture)
-        )
+        losses, *slopes = computed(scores, values, standardised(batch, units))
         (gradient,) = back(tuple(slopes))
         return losses, gradient
+
+    return of_params
+
+
+def by_matrices(architecture: Architecture[StackConfig], library: Library) -> Callable[..., tuple[Array, Array, Array]]:
+    """(A, V, batch) -> losses [B] and the gradients of their mean, of A and V [layers, H, W, W]."""
+    queries = architecture.num_queries
+    encodings = positional_encoding(architecture.num_rows, architecture.pos_enc_size).astype(np.float32)
+    told = attributes(architecture)
+
+    def computed(scores: Array, values: Array, batch: Batch) -> tuple[Array, Array, Array]:
+        size = len(batch.y)
+        like = tuple(jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((size,), scores.shape, values.shape))
+        arrays = (batch.x, batch.y, batch.x_query.reshape(size, queries, -1), batch.y_query.reshape(size, queries))
+        call = jax.ffi.ffi_call(library.named("icl_stack"), like, vmap_method="expand_dims")
+        losses, of_scores, of_values = call(scores, values, *arrays, jnp.asarray(encodings), **told)
+        return losses, of_scores, of_values
 
     return computed
 
