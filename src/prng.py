@@ -125,12 +125,16 @@ def key(seed: int | Array) -> Array:
 
 
 def uniform(key: Array, shape: tuple[int, ...], minval: float, maxval: float) -> Array:
-    """U(minval, maxval) of float32, as jax.random.uniform gives it to the bit."""
-    unit = UNITS.get(repr(jax.random.key_impl(key)))
-    if unit is None or jnp.result_type(float) != jnp.float32:
+    """U(minval, maxval) of float32, as jax.random.uniform gives it to the bit.
+
+    An implementation's own numbers are taken where the range is a power of two: their product with it is exact, and
+    rounds alike in every program.
+    """
+    unit, width = UNITS.get(repr(jax.random.key_impl(key))), maxval - minval
+    if unit is None or width <= 0 or math.frexp(width)[0] != 0.5 or math.prod(shape) < 2:
         return jax.random.uniform(key, shape, minval=minval, maxval=maxval)
-    low, high = jnp.float32(minval), jnp.float32(maxval)
-    return lax.max(jnp.broadcast_to(low, shape), unit(jax.random.key_data(key), shape) * (high - low) + low)
+    low = jnp.float32(minval)
+    return lax.max(jnp.broadcast_to(low, shape), unit(jax.random.key_data(key), shape) * jnp.float32(width) + low)
 
 
 class Purpose(IntEnum):

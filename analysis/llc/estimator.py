@@ -21,18 +21,24 @@ from icl_lab.analysis.llc.mask import mask_vector
 from icl_lab.analysis.llc.sampling import Asked, SourceOf
 from icl_lab.analysis.llc.settings import Settings
 from icl_lab.analysis.llc.spectrum import Spectrum
+from icl_lab.families.native_kernel import of_config
 from icl_lab.families.task import model_of, task_key, task_of, training_set
 from icl_lab.src.checks import require
 from icl_lab.src.model import Batch, Model, Params
+from icl_lab.src.native.library import Library
 from icl_lab.src.prng import Purpose
 from icl_lab.src.train import BatchFn, Shared
 
 
 class Estimator:
-    """Estimates the LLC at any parameters of a run, by one compiled program: the settings are a part of it."""
+    """Estimates the LLC at any parameters of a run, by one compiled program: the settings are a part of it.
 
-    def __init__(self, config: Any, settings: Settings, shared: Shared | None = None):
+    library: the compiled C++ that computes the steps' gradients, for models that it can; None, JAX does.
+    """
+
+    def __init__(self, config: Any, settings: Settings, shared: Shared | None = None, library: Library | None = None):
         self.settings, self.config = settings, config
+        self.loss_and_gradient = None if library is None else of_config(config, library)
         self.model = model_of(config, shared or {})
         require_null_predictor(config, self.model)
         self.shared = dict(shared or {})
@@ -75,7 +81,7 @@ class Estimator:
             self.size,
             mask_vector(taken, params, self.settings.mask),
             self.null_loss,
-            asked=Asked(source_of=fresh),
+            asked=Asked(source_of=fresh, loss_and_gradient=self.loss_and_gradient),
             arguments=(self.batched, self.shared) if fresh else (),
         )
 

@@ -28,13 +28,14 @@ SourceOf = Callable[[Losses, Array, Any, Any], sgld.Source]  # of losses, w*, da
 
 
 class Asked(NamedTuple):
-    """What is measured of draws besides, observe(params) -> an array and the losses of every sample; a source of
-    steps.
+    """What is measured of draws besides, observe(params) -> an array and the losses of every sample; a source of steps;
+    and what computes a step's losses [B] and the gradient of their mean, of (params, batch), if not JAX.
     """
 
     observe: Callable[[Any], Any] | None = None
     losses: bool = False
     source_of: SourceOf | None = None  # where a step's samples come from, if not as the settings say
+    loss_and_gradient: Callable[[Any, Any], tuple[Array, Any]] | None = None
 
 
 class Target(NamedTuple):
@@ -104,7 +105,7 @@ def _chains(
 ) -> sgld.Draws:
     data = jax.tree.map(jnp.asarray, data)
     losses = losses_of(form, fixed)
-    target = sgld.Target(losses, centre, nbeta, gamma, mask)
+    target = sgld.Target(losses, centre, nbeta, gamma, mask, _differentiated(form, fixed, asked))
     steps = sgld.Steps(settings.burn_in, settings.draws, settings.thin, settings.check_every)
     extras = _extras(form, fixed, centre, data, measured_on, asked)
     keys, some = _keys(words, settings.chains), first(data, CHECK_SAMPLES)
@@ -118,6 +119,22 @@ def _chains(
 
     drawn: sgld.Draws = jax.vmap(chain)(keys)
     return drawn
+
+
+def _differentiated(
+    form: Form, fixed: tuple[Any, ...], asked: Asked
+) -> Callable[[Array, Any], tuple[Array, Array]] | None:
+    computed = asked.loss_and_gradient
+    if computed is None:
+        return None
+
+    def differentiated(w: Array, batch: Any) -> tuple[Array, Array]:
+        params, back = jax.vjp(lambda vector: whole(form, fixed, vector), w)
+        losses, gradient = computed(params, batch)
+        (slope,) = back(gradient)
+        return losses, slope
+
+    return differentiated
 
 
 def _source(losses: Losses, centre: Array, data: Any, settings: Settings, asked: Asked, arguments: Any) -> sgld.Source:

@@ -38,7 +38,8 @@ Losses = Callable[[Array, Batch], Array]  # of a vector [d] and a batch of B tas
 class Target(NamedTuple):
     """A local posterior: losses around a centre w* [d].
 
-    mask [d] of 0 and 1: which parameters move, the others stay exactly at w*; None, all.
+    mask [d] of 0 and 1: which parameters move, the others stay exactly at w*; None, all. differentiated(w, batch) ->
+    losses [B] and the gradient [d] of their mean; None: those of `losses`, by JAX.
     """
 
     losses: Losses
@@ -46,6 +47,7 @@ class Target(NamedTuple):
     nbeta: Array | float
     gamma: Array | float
     mask: Array | None = None
+    differentiated: Callable[[Array, Batch], tuple[Array, Array]] | None = None
 
 
 class Source(NamedTuple):
@@ -285,6 +287,9 @@ class _Walk(NamedTuple):
 
     def gradient(self, w: Array, batch: Batch) -> tuple[tuple[Array, Array], Array]:
         """(mean loss, losses [B]) and the gradient [d] of the mean at w."""
+        if self.target.differentiated is not None:
+            losses, gradient = self.target.differentiated(w, batch)
+            return (jnp.mean(losses), losses), gradient
 
         def loss_of(w: Array) -> tuple[Array, Array]:
             losses = self.target.losses(w, batch)

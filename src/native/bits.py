@@ -31,8 +31,6 @@ def _implementation(library: Library) -> Any:
     def filled(function: str, dtype: Any) -> Callable[[Array, tuple[int, ...]], Array]:
         def made(key: Array, shape: tuple[int, ...]) -> Array:
             size = math.prod(shape)
-            if size == 0:
-                return jnp.zeros(shape, dtype)
             like = jax.ShapeDtypeStruct((size,), dtype)
             numbers: Array = jax.ffi.ffi_call(library.named(function), like, vmap_method="broadcast_all")(key)
             return numbers.reshape(shape)
@@ -42,7 +40,8 @@ def _implementation(library: Library) -> Any:
     words = filled("icl_bits", jnp.uint32)
 
     def bits(key: Array, bit_width: int, shape: tuple[int, ...]) -> Array:
-        return words(key, shape) if bit_width == 32 else prng.random_bits(key, bit_width, shape)
+        alone = bit_width != 32 or math.prod(shape) < 2  # a scalar's arithmetic rounds as in one program with its bits
+        return prng.random_bits(key, bit_width, shape) if alone else words(key, shape)
 
     made = prng.implementation(f"threefry2x32_native_{library.tag}", "tfn", bits)
     prng.UNITS[repr(made)] = filled("icl_units", jnp.float32)
