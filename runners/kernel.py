@@ -65,17 +65,20 @@ def chosen(asked: str, runs: Iterable[tuple[Path, RunConfig]], overwrite: bool =
         kernel = native_kernel() if refused else Kernel()
         _refuse(kernel.why)
         return kernel._replace(asked=asked)
-    may = (run for run in left if not (reason_of(run.config) or slower_of(run.config)))
-    if asked == AUTO and any(overwrite or not _keeps_xla(run) for run in may):
+    if asked == AUTO and any(_takes_native(run, overwrite) for run in left):
         return native_kernel()
     return Kernel(asked=asked)
 
 
-def _keeps_xla(run: Run) -> bool:
-    try:
-        return begun_with(run) == XLA_NAME
-    except StoreError:  # which is said when the run is locked
+def _takes_native(run: Run, overwrite: bool) -> bool:
+    """Whether a run has the native kernel under `auto`, if this machine does."""
+    if reason_of(run.config):
         return False
+    try:
+        begun = None if overwrite else begun_with(run)
+    except StoreError:  # which is said when the run is locked
+        begun = None
+    return not slower_of(run.config) if begun is None else begun != XLA_NAME
 
 
 def of_processes(asked: str) -> Kernel:

@@ -92,7 +92,7 @@ def run_pack(
     for run in (run for run in pending if checkpoint.steps(run.directory)):
         llc.check_resumed(outputs.llc, run.directory)
     groups = [(together, kernels.settled(kernel, together)) for together in by_checkpoint(pending)]
-    for line in dict.fromkeys(settled.line() for _, settled in groups):
+    for line in dict.fromkeys(settled.line() for _, settled in groups if settled.path or settled.why):
         logger.line(printable(line))
     if persistence.strict_resume:
         for together, settled in groups:

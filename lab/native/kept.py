@@ -49,15 +49,15 @@ def folder() -> Path:
 
 
 def source_hash(source: Path) -> str:
-    """The hash of all C++ files of a folder."""
+    """The hash of all C++ files of a folder, and of the flags that they are compiled with."""
+    flags = repr((compilers.FLAGS, compilers.OF_CPU, compilers.OF_GCC)).encode()
     files = sorted(path for pattern in ("*.cpp", "*.hpp") for path in source.glob(pattern))
-    return _hash(b"".join(path.name.encode() + b"\0" + path.read_bytes() + b"\0" for path in files))[:DIGITS]
+    return _hash(flags + b"".join(path.name.encode() + b"\0" + path.read_bytes() + b"\0" for path in files))[:DIGITS]
 
 
 def key(source: str, compiler: Compiler) -> str:
-    """The hash of what an object depends on: source, compiler, flags, CPU, machine, and jaxlib's headers."""
-    flags = (compilers.FLAGS, compilers.OF_CPU, compilers.OF_GCC)
-    parts = (source, compiler.command[1:], compiler.path, compiler.version, flags)
+    """The hash of what an object depends on: source and flags, compiler, CPU, machine, and jaxlib's headers."""
+    parts = (source, compiler.command[1:], compiler.path, compiler.version)
     return _hash(repr((*parts, compile_cache.cpu(), platform.machine(), version("jaxlib"))).encode())[:DIGITS]
 
 

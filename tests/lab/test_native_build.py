@@ -287,3 +287,15 @@ def test_a_folder_open_to_others_is_told(recipe: Recipe, tmp_path: Path) -> None
     made = found_or_built(recipe)
     assert made.path is None
     assert "is open to other users" in made.why
+
+
+@pytest.mark.usefixtures("compiler")
+def test_the_kernel_itself_is_built_and_passes_its_check() -> None:
+    """Where the tests keep what they compile."""
+    made = found_or_built()
+    assert made.path is not None, made.why
+    assert made.described.rpartition(", ")[2] in ("4 lanes", "8 lanes", "16 lanes")
+    assert build.of_this_machine(made) == made
+    assert build.of_this_machine(made._replace(tag="of another machine", asked="native")) == made._replace(
+        asked="native"
+    )

@@ -29,7 +29,7 @@ STRICT = Persistence(checkpoint_seconds=0, strict_resume=True)
 class Machine:
     """What models and this machine allow; builds are counted."""
 
-    reason, kernel, loading, builds = "", OBJECT, "", 0
+    reason, slower, kernel, loading, builds = "", "", OBJECT, "", 0
 
     def built(self) -> Kernel:
         self.builds += 1
@@ -42,6 +42,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     monkeypatch.setattr(kernels, "native_kernel", made.built)
     monkeypatch.setattr(kernels, "of_this_machine", lambda kernel: made.built()._replace(asked=kernel.asked))
     monkeypatch.setattr(kernels, "reason_of", lambda config: made.reason)
+    monkeypatch.setattr(kernels, "slower_of", lambda config: made.slower)
     monkeypatch.setattr(kernels, "_loading_reason", lambda kernel: made.loading)
     return made
 
@@ -82,6 +83,15 @@ def test_it_is_native_where_model_and_machine_have_it(runs: list[Run], machine: 
     assert kernels.in_words(rundir.read_meta(runs[0].directory)) == f"kernel: {OBJECT.described}"
 
 
+def test_where_it_is_slower_only_those_who_ask_have_it(
+    runs: list[Run], machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.slower = "a batch has 8 tasks"
+    assert train(runs[:1]) == ["kernel: xla (a batch has 8 tasks)"]
+    begun(runs[1:], NATIVE, monkeypatch)
+    assert train(runs[1:], AUTO, STRICT) == [f"kernel: {OBJECT.described}"]
+
+
 @pytest.mark.parametrize("lacking", ["the model's", "a compiler", "an object that can be loaded"])
 def test_else_it_is_xla_and_says_why(lacking: str, runs: list[Run], machine: Machine) -> None:
     if lacking == "the model's":
@@ -97,7 +107,7 @@ def test_else_it_is_xla_and_says_why(lacking: str, runs: list[Run], machine: Mac
 
 
 def test_xla_that_is_asked_for_needs_no_reason_and_no_build(runs: list[Run], machine: Machine) -> None:
-    assert train(runs, XLA_NAME) == ["kernel: xla"]
+    assert train(runs, XLA_NAME) == []
     assert metas(runs) == [("xla", None, True)] * 2
     assert machine.builds == 0
 

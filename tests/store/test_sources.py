@@ -53,6 +53,7 @@ NO_RESULTS = {
             "flag_types",
             "guest",
             "loaded_plugins",
+            "native",  # whose hash is in the name of the kernel
             "plugin_digest",
             "plugin_files",
             "registries",

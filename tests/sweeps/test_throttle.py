@@ -9,6 +9,7 @@ import pytest
 
 from icl_lab.lab.executors.signals import Signals
 from icl_lab.lab.executors.throttle import Throttle
+from icl_lab.lab.native.kernel import XLA
 from icl_lab.sweeps import work
 from icl_lab.sweeps.execution import Execution
 from icl_lab.sweeps.plan import runs_of
@@ -32,5 +33,5 @@ def test_a_table_that_takes_long_is_written_rarely(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(work, "_results", results)
     monkeypatch.setattr(work, "_write", write)
     how = Execution(tmp_path, tmp_path / "table.csv", "serial", 1, (1, 1), False, False, quiet=True)
-    assert work._train(rows, runs_of(rows), how, Signals()) == ([], {})
+    assert work._train(rows, runs_of(rows), how, Signals(), XLA) == ([], {})
     assert written == [10, 32, 54]  # of fifty packs, a second each
