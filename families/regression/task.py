@@ -17,8 +17,9 @@ from jax import Array
 from jax.tree_util import Partial
 
 from icl_lab.baselines.comparison import compare
-from icl_lab.baselines.gradient_descent import gd, search_step_size
+from icl_lab.baselines.gradient_descent import gd
 from icl_lab.baselines.preconditioned import losses, trained_step
+from icl_lab.baselines.step_size_search import search_step_size
 from icl_lab.families.own_batches import loss_unit, own_set, training_batch
 from icl_lab.families.regression.config import RegressionConfig, gd_steps
 from icl_lab.families.task import NO_ARRAYS, TaskSpec, fold_in, task_key
