@@ -28,7 +28,7 @@ def zero(batch: Batch) -> Array:
     return jnp.zeros_like(batch.y_query)
 
 
-def gd(batch: Batch, step_size: float | Array, steps: int = 1, start: Array | None = None) -> Array:
+def gd(batch: Batch, step_size: float | Array, steps: int | Array = 1, start: Array | None = None) -> Array:
     """Predictions [B] of gradient descent: w <- w - c sum_i (w.x_i - y_i) x_i, then w.x_query.
 
     One step from zero is c sum_i y_i x_i.x_query. `start` is w_0 [B, D] (zero if None). `step_size` is c = eta/N.
@@ -37,7 +37,7 @@ def gd(batch: Batch, step_size: float | Array, steps: int = 1, start: Array | No
     return jnp.einsum("bd,bd->b", gd_weights(batch, step_size, steps, start), batch.x_query)
 
 
-def gd_weights(batch: Batch, step_size: float | Array, steps: int = 1, start: Array | None = None) -> Array:
+def gd_weights(batch: Batch, step_size: float | Array, steps: int | Array = 1, start: Array | None = None) -> Array:
     """The weights [B, D] after `steps` steps of gradient descent on the context."""
 
     def step(_: Array | int, w: Array) -> Array:

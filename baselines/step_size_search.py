@@ -11,7 +11,7 @@ within `MARGIN` of the least. The point found is the one of least float32 loss a
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -54,7 +54,7 @@ def _least(batch: Batch, steps: int, grid: np.ndarray, curve: LossCurve, last: b
     near = np.flatnonzero(expected <= np.nanmin(np.append(expected, np.inf)) * (1 + MARGIN))
     if len(near) == 1 and not last:
         return int(near[0])
-    if 0 < len(near) <= TOGETHER and near[-1] < POINTS // TOGETHER * TOGETHER:
+    if len(near) and near[-1] - near[0] < TOGETHER and near[-1] < POINTS // TOGETHER * TOGETHER:
         losses = _losses_near(batch, steps, grid, near)
         if np.all(np.abs(losses - expected[near]) <= MARGIN / 2 * expected[near]):
             return int(near[np.argmin(losses)])
@@ -73,11 +73,11 @@ def _losses_of_all(batch: Batch, steps: int, grid: np.ndarray) -> np.ndarray:
 
 
 def _losses_near(batch: Batch, steps: int, grid: np.ndarray, near: np.ndarray) -> np.ndarray:
-    """The losses of a few points, which are consecutive, each at the place it has among all: bits depend on that."""
+    """The losses of a few points, which are neighbours, each at the place it has among all: bits depend on that."""
     places = near % TOGETHER
     together = np.full(TOGETHER, grid[near[0]])
     together[places] = grid[near]
-    return _losses(batch, steps, together)[places]
+    return np.asarray(_losses(batch, steps, together)[places])
 
 
 def _losses(batch: Batch, steps: int, rates: np.ndarray) -> np.ndarray:
@@ -113,7 +113,7 @@ class LossCurve(NamedTuple):
         """The loss at a step size; nan where float64 does not hold it."""
         steps = len(self.gram) - 1
 
-        def polynomial(t: np.ndarray) -> np.ndarray:
+        def polynomial(t: Any) -> Any:
             values = self.largest * (1 + t) / 2
             return (1 - (1 - c * values) ** steps) / values
 
