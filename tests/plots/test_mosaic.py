@@ -10,7 +10,7 @@ from icl_lab.plots import style
 from icl_lab.plots.heat_maps import TITLES
 from icl_lab.plots.mosaic import mosaic
 
-SIZE, MOST_ARTISTS = 11, 800  # of twelve layers and gradient descent; with two axes for each matrix there were 4500
+SIZE, MOST_ARTISTS = 11, 400  # of thirteen rows: 203; with two axes for each row and their colour bars 4079
 
 
 def rows_of(count):
