@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -18,13 +18,15 @@ from jax.tree_util import Partial
 from icl_lab.analysis.loaded_run import ComparedRun
 from icl_lab.baselines.gradient_descent import Predictor, context_losses
 from icl_lab.families.regression.baselines import defined, made, made_or_reason, names_of
-from icl_lab.families.regression.task import make_test_batch
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.regression.task import GradientDescent, in_float64, make_test_batch, of_fields
 from icl_lab.src.batch import Batch
 from icl_lab.src.checks import ConfigError, same_shape
 from icl_lab.src.data_config import DataConfig
-from icl_lab.src.registries import ALWAYS
+from icl_lab.src.registries import ALWAYS, BASELINES
 from icl_lab.src.statistics import mean_and_error, not_defined, ratio_and_error, with_error
 
+TEST_SET = ("data", "eval", "data_seed", "test_tasks")  # fields on which the test tasks depend
 MOST_RATES, LARGEST_DIM = 3, 20  # steps with rates of their own, and dimensions, up to which GD++ is fitted in seconds
 
 
@@ -75,6 +77,36 @@ def _the_same(function: Predictor, args: tuple[Any, ...], keywords: tuple[tuple[
     return partial(function, *args, **dict(keywords))
 
 
+class TestSetErrors(NamedTuple):
+    """Half the squared errors [B] of each baseline on the test tasks, and why others are not defined."""
+
+    errors: Mapping[str, np.ndarray]
+    reasons: Mapping[str, str]
+
+
+def _baselines(config: RegressionConfig, descent: GradientDescent, batch: Batch) -> TestSetErrors:
+    """The errors of the baselines that every run has, computed once for all runs of a process with these test tasks.
+
+    Those of a plugin may depend on the whole config, and a file may have gone: these are computed for each run.
+    """
+    if config.data.file or any(BASELINES.owner(name) for name in names_of(ALWAYS)):
+        return _errors_on(config, descent, batch)
+    return _errors_once(
+        of_fields(config, *TEST_SET), descent._replace(step_size=float(descent.step_size)), in_float64()
+    )
+
+
+@lru_cache(maxsize=32)
+def _errors_once(config: RegressionConfig, descent: GradientDescent, double: bool) -> TestSetErrors:
+    return _errors_on(config, descent, make_test_batch(config))
+
+
+def _errors_on(config: RegressionConfig, descent: GradientDescent, batch: Batch) -> TestSetErrors:
+    made_of = {name: made_or_reason(name, config, descent, batch) for name in names_of(ALWAYS)}
+    reasons = {name: why for name, why in made_of.items() if isinstance(why, str)}
+    return TestSetErrors(half_squared_errors(defined(made_of), batch), reasons)
+
+
 _context_losses = jax.jit(context_losses, static_argnums=1)
 
 
@@ -82,12 +114,12 @@ def measure_test_set(loaded: ComparedRun) -> dict[str, Any]:
     """Losses on the test tasks, with standard errors; ratios to gradient descent, and to GD++, are paired."""
     config = loaded.config
     batch = make_test_batch(config)
-    baselines = {name: made_or_reason(name, config, loaded.gd, batch) for name in names_of(ALWAYS)}
-    errors_of = half_squared_errors({"tf": loaded.predict} | defined(baselines), batch)
+    baselines = _baselines(config, loaded.gd, batch)
+    errors_of = {**half_squared_errors({"tf": loaded.predict}, batch), **baselines.errors}
     ratio, ratio_error = ratio_and_error(errors_of["tf"], errors_of["gd"])
     result: dict[str, Any] = {"tasks": config.test_tasks, "loss_ratio": ratio, "loss_ratio_se": ratio_error}
     losses = {name: with_error(f"{name}_loss", mean_and_error(errors)) for name, errors in errors_of.items()}
-    losses |= {name: not_defined(f"{name}_loss", why) for name, why in baselines.items() if isinstance(why, str)}
+    losses |= {name: not_defined(f"{name}_loss", why) for name, why in baselines.reasons.items()}
     ratios, plus_plus = _ratio_to_gd_plus_plus(loaded, batch, errors_of["tf"])
     result |= ratios | losses["tf"] | losses["gd"] | plus_plus
     for numbers in losses.values():

@@ -15,7 +15,7 @@ import numpy as np
 from icl_lab.analysis.queries import Queries
 from icl_lab.analysis.run import Run
 from icl_lab.baselines import estimated
-from icl_lab.baselines.gradient_descent import search_step_size
+from icl_lab.baselines.step_size_search import search_step_size
 from icl_lab.families.diversity.config import DiversityConfig
 from icl_lab.families.own_arrays import batch_from_arrays
 from icl_lab.families.own_batches import own_set

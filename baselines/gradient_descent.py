@@ -1,4 +1,4 @@
-"""Gradient descent and GD++ on a context, and their step sizes.
+"""Gradient descent and GD++ on a context, and the step size of one step; `step_size_search` has that of several.
 
 Both work on the least-squares loss of the context's pairs, L(w) = 1/2 sum_i (w.x_i - y_i)^2, with a step size that is
 the paper's eta/N: c below. The query is never used.
@@ -7,7 +7,6 @@ the paper's eta/N: c below. The query is never used.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +15,6 @@ from jax import Array
 
 from icl_lab.baselines.registry import Contexts
 from icl_lab.src.batch import Batch
-from icl_lab.src.checks import require
 from icl_lab.src.data_config import LinearData
 from icl_lab.src.ordering import leave_one_out_gd_error
 
@@ -30,7 +28,7 @@ def zero(batch: Batch) -> Array:
     return jnp.zeros_like(batch.y_query)
 
 
-def gd(batch: Batch, step_size: float | Array, steps: int = 1, start: Array | None = None) -> Array:
+def gd(batch: Batch, step_size: float | Array, steps: int | Array = 1, start: Array | None = None) -> Array:
     """Predictions [B] of gradient descent: w <- w - c sum_i (w.x_i - y_i) x_i, then w.x_query.
 
     One step from zero is c sum_i y_i x_i.x_query. `start` is w_0 [B, D] (zero if None). `step_size` is c = eta/N.
@@ -39,7 +37,7 @@ def gd(batch: Batch, step_size: float | Array, steps: int = 1, start: Array | No
     return jnp.einsum("bd,bd->b", gd_weights(batch, step_size, steps, start), batch.x_query)
 
 
-def gd_weights(batch: Batch, step_size: float | Array, steps: int = 1, start: Array | None = None) -> Array:
+def gd_weights(batch: Batch, step_size: float | Array, steps: int | Array = 1, start: Array | None = None) -> Array:
     """The weights [B, D] after `steps` steps of gradient descent on the context."""
 
     def step(_: Array | int, w: Array) -> Array:
@@ -109,45 +107,3 @@ def fit_step_size(batch: Batch) -> float:
 def _fitted_step_size(batch: Batch) -> Array:
     feature = gd(batch, 1.0)
     return jnp.sum(feature * batch.y_query) / jnp.sum(feature**2)
-
-
-def search_step_size(batch: Batch, steps: int, zooms: int = 4) -> float:
-    """The step size of `steps` steps with the least loss on these tasks, found on a grid that zooms in.
-
-    One step has a closed form and needs no search; the grid for more starts from 0 to 6.6 times that step, so that it
-    follows the scale of the inputs.
-    """
-    one_step = fit_step_size(batch)
-    if steps == 1:
-        return one_step
-    return float(_zoom(partial(_gd_losses, batch, steps), [(1e-3 * one_step, 6.6 * one_step)], zooms)[0])
-
-
-def _losses(predictions: Array, batch: Batch) -> Array:
-    return 0.5 * jnp.mean((predictions - jnp.broadcast_to(batch.y_query, predictions.shape)) ** 2, axis=1)
-
-
-@partial(jax.jit, static_argnums=1)
-def _gd_losses(batch: Batch, steps: int, rates: Array) -> Array:
-    return _losses(jax.lax.map(lambda rate: gd(batch, rate[0], steps), rates, batch_size=8), batch)
-
-
-def _zoom(
-    losses: Callable[[Array], Array], bounds: list[tuple[float, float]], zooms: int, points: int = 33
-) -> np.ndarray:
-    """The best point of a grid over the bounds, after shrinking the grid around the best one `zooms` times."""
-    bounds = list(bounds)
-    best = np.zeros(len(bounds))
-    for _ in range(zooms):
-        axes = [np.linspace(low, high, points) for low, high in bounds]
-        grid = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
-        values = np.asarray(losses(jnp.asarray(grid)))
-        finite = np.isfinite(values)
-        require(bool(finite.any()), "no step size of gradient descent has a finite loss on the tasks of its search")
-        best = grid[np.argmin(np.where(finite, values, np.inf))]
-        spans = [(high - low) / (points - 1) for low, high in bounds]
-        bounds = [
-            (max(low, b - 2 * span), min(high, b + 2 * span))
-            for (low, high), b, span in zip(bounds, best, spans, strict=True)
-        ]
-    return best

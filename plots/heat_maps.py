@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from icl_lab.plots import style
+from icl_lab.plots.mosaic import mosaic
 from icl_lab.store import layout
 from icl_lab.store.llc_rows import read_table, usable
 from icl_lab.store.readers import check_arrays, expecting, read_csv, read_json, read_npz
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 SHOWN = ("rescaled_kq", "rescaled_pv", "construction_kq", "construction_pv")
 TRAINED = "kq"  # as trained, of which the maps of attention are
+MOST_LARGE = 3  # rows of two large heat maps, which take .2 s each to draw; more are drawn small
 MOST_SCALES = 6  # that a caption lists
 TITLES = (r"$W_K^\top W_Q$", r"$P\,W_V$")
 
@@ -71,8 +73,13 @@ def draw_weights(run: Path) -> Path:
         config.architecture.pos_enc_size > 0
     )
     text = "; ".join([f"{config.name}, seed {config.data_seed}; {channels}", *_scales(config, arrays)])
-    figure = _figure(rows, text)
+    figure = _figure(rows, text) if len(rows) <= MOST_LARGE else mosaic(_short(rows), TITLES, text)
     return style.save(figure, layout.figure(run, "weights"), run)
+
+
+def _short(rows: Sequence[tuple[str, np.ndarray, np.ndarray]]) -> list[tuple[str, np.ndarray, np.ndarray]]:
+    """The rows with names that fit above a small matrix."""
+    return [(name.removeprefix("trained, ").replace("gradient ", "gradient\n"), kq, pv) for name, kq, pv in rows]
 
 
 def _scales(config: Any, arrays: Mapping[str, np.ndarray]) -> list[str]:

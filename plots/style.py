@@ -189,6 +189,8 @@ def _in_few_colours(figure: Figure) -> bytes:
 def save(figure: Figure, path: Path, run: Path | None = None) -> Path:
     """Saves a figure, of a run if it is one, in the format its name says; runs' images, which are many, as they are."""
     draw = rendered if run is None else _saved
+    if run is not None:
+        _fix_layout(figure)
     outputs.write({path: draw(figure, path.suffix[1:])}, WRITER, run)
     return path
 
@@ -268,8 +270,6 @@ def finish(figure: Figure, handles: Mapping[str, Any], text: str) -> None:
 
 def _grow(figure: Figure) -> None:
     """Makes the axes together as high as the figure was, whatever stands around them."""
-    from matplotlib import rc_context
-
     wanted, ample = figure.get_figheight(), figure.get_figheight() + AMPLE
     figure.set_figheight(ample)
     _lay_out(figure)
@@ -277,6 +277,13 @@ def _grow(figure: Figure) -> None:
     first = {place.rowspan.start: axes for place, axes in placed if place is not None}
     inside = sum(axes.get_position().height for axes in first.values()) * ample
     figure.set_figheight(round(wanted + ample - inside, 2))
+    _fix_layout(figure)
+
+
+def _fix_layout(figure: Figure) -> None:
+    """Lays a figure out for the last time: else saving does it twice, which is most of the time that drawing takes."""
+    from matplotlib import rc_context
+
     _lay_out(figure)  # ticks that matplotlib makes only now are made in this style
     with rc_context({"figure.autolayout": False, "figure.constrained_layout.use": False}):
         figure.set_layout_engine(None)  # "none" would leave a place holder, for which saving draws everything twice

@@ -17,14 +17,13 @@ from icl_lab.analysis import (
     compare_sine,
     contexts,
     copying,
-    languages,
     layerwise,
     ood_eval,
     paired_losses,
     task_diversity,
     weights,
 )
-from icl_lab.analysis.loaded_run import compared
+from icl_lab.analysis.loaded_run import LoadedRun, compared
 from icl_lab.families.own_sets import facts_of
 from icl_lab.src.model import Batch
 from icl_lab.store import layout
@@ -39,6 +38,17 @@ def write_batch(run: Path, batch: Batch, name: str = layout.ANALYSIS_BATCH) -> N
 def _of_regression(write: Callable[..., Any]) -> Callable[..., Any]:
     """An analysis of a run with its gradient descent."""
     return lambda loaded, **arguments: write(compared(loaded), **arguments)
+
+
+def _of_languages(name: str) -> Callable[..., Any]:
+    """An analysis of a run of languages."""
+
+    def write(loaded: LoadedRun) -> Any:
+        from icl_lab.analysis import languages  # brings SciPy, which runs of other families do without
+
+        return getattr(languages, name)(loaded)
+
+    return write
 
 
 # name that families declare -> function(loaded run with its evaluation set, arguments) -> its section of the summary
@@ -57,7 +67,7 @@ ANALYSES: dict[str, Callable[..., Any]] = {
     "task_diversity": task_diversity.measure_test_set,
     "layerwise": layerwise.write,
     "sine_functions": compare_sine.write_functions,
-    "strings": languages.strings,
-    "languages": languages.write,
-    "languages_layer": languages.write_layer,
+    "strings": _of_languages("strings"),
+    "languages": _of_languages("write"),
+    "languages_layer": _of_languages("write_layer"),
 }

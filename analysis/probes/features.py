@@ -14,7 +14,7 @@ from jax import Array
 
 from icl_lab.analysis.loaded_run import LoadedRun
 from icl_lab.analysis.probes.targets import Contexts, predicts_every_pair
-from icl_lab.baselines.gradient_descent import search_step_size
+from icl_lab.baselines.step_size_search import search_step_size
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.regression.task import evaluation_context, find_gd
 from icl_lab.families.shared_arrays import shared_with

@@ -20,9 +20,9 @@ from scipy.optimize import minimize
 from icl_lab.baselines import classifiers, gradient_descent, least_squares, registry
 from icl_lab.baselines.classifiers import Prior, discriminant, logistic_regression, posterior_mean, prior_of
 from icl_lab.baselines.gd_plus_plus import LARGEST, is_minimum
-from icl_lab.baselines.gradient_descent import search_step_size
 from icl_lab.baselines.iterations import least_between
 from icl_lab.baselines.linear_mmse import dual_ridge
+from icl_lab.baselines.step_size_search import search_step_size
 from icl_lab.families.languages.codes import fit, frequencies
 from icl_lab.families.languages.config import LanguagesConfig
 from icl_lab.families.languages.contexts import Drawn, coded, draw

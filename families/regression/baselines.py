@@ -31,6 +31,7 @@ from icl_lab.baselines.iterations import Interval, Normal, eigenvalue_interval, 
 from icl_lab.baselines.loss_curves import MOST_SQUARINGS
 from icl_lab.baselines.position_weighted import best_step_sizes as best_by_position
 from icl_lab.baselines.position_weighted import position_weighted_gd, regress
+from icl_lab.baselines.step_size_search import search_step_size
 from icl_lab.baselines.step_sizes import best_step_sizes, guarded, spectrum_of
 from icl_lab.families.regression.config import RegressionConfig, gd_steps
 from icl_lab.families.regression.task import (
@@ -210,7 +211,7 @@ def tuned_gd(config: RegressionConfig) -> GradientDescent:
     batch = standardised(corrupted_step_size_batch(config), units)
     count, of = len(batch.y_query), "training contexts" if config.data.file else "separate tasks"
     source = f"line search on {count} {of} with {context.noise_mode}, p = {context.noise_p:g}"
-    return GradientDescent(steps, gradient_descent.search_step_size(batch, steps), source, units)
+    return GradientDescent(steps, search_step_size(batch, steps), source, units)
 
 
 def linear_mmse(config: RegressionConfig, descent: GradientDescent) -> Predictor:

@@ -12,13 +12,15 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.tree_util import Partial
 
 from icl_lab.baselines.comparison import compare
-from icl_lab.baselines.gradient_descent import gd, search_step_size
+from icl_lab.baselines.gradient_descent import gd
 from icl_lab.baselines.preconditioned import losses, trained_step
+from icl_lab.baselines.step_size_search import search_step_size
 from icl_lab.families.own_batches import loss_unit, own_set, training_batch
 from icl_lab.families.regression.config import RegressionConfig, gd_steps
 from icl_lab.families.task import NO_ARRAYS, TaskSpec, fold_in, task_key
@@ -45,6 +47,16 @@ def make_model(config: RegressionConfig, shared: Shared = NO_ARRAYS) -> Model:
 
 
 # --- sets of tasks ---
+
+
+def in_float64() -> bool:
+    """Whether JAX computes in float64, on which what is kept of a config depends too."""
+    return bool(jnp.result_type(float) == np.float64)
+
+
+def of_fields(config: RegressionConfig, *names: str) -> RegressionConfig:
+    """The config with these fields and all else at its default: runs alike in them share what depends on them alone."""
+    return RegressionConfig(**{name: getattr(config, name) for name in names})
 
 
 def batches(config: RegressionConfig) -> BatchFn:
@@ -78,10 +90,14 @@ def first_training_context(config: RegressionConfig) -> Context:
 
 def evaluation_context(config: RegressionConfig) -> Context:
     """The evaluation batch, which is also the analysis batch."""
-    key = task_key(config, Purpose.EVAL)
     if config.data.file:
-        return arrange(key, own_set(config, "eval"), config.data, config.eval)
-    return draw_contexts(key, [config.data], config.eval, config.eval_tasks)[0]
+        return arrange(task_key(config, Purpose.EVAL), own_set(config, "eval"), config.data, config.eval)
+    return _evaluation_context(of_fields(config, "data", "eval", "data_seed", "eval_tasks"), in_float64())
+
+
+@lru_cache(maxsize=2)
+def _evaluation_context(config: RegressionConfig, double: bool) -> Context:
+    return draw_contexts(task_key(config, Purpose.EVAL), [config.data], config.eval, config.eval_tasks)[0]
 
 
 def clean_twin(config: RegressionConfig, context: Context) -> Batch:
@@ -177,9 +193,23 @@ def find_gd(config: RegressionConfig, eta: float | None = None) -> GradientDesce
     steps, units = gd_steps(config.model), units_of(config.data)
     if eta is not None:
         return GradientDescent(steps, eta, "given", units)
-    batch = standardised(step_size_batch(config), units)
-    count, of = len(batch.y_query), "training contexts" if config.data.file else "separate clean tasks"
-    return GradientDescent(steps, search_step_size(batch, steps), f"line search on {count} {of}", units)
+    if config.data.file:
+        step_size, count = _searched(config, steps)
+        return GradientDescent(steps, step_size, f"line search on {count} training contexts", units)
+    alike = of_fields(config, "data", "data_seed", "step_size_tasks")
+    step_size, count = _searched_once(alike, steps, in_float64())
+    return GradientDescent(steps, step_size, f"line search on {count} separate clean tasks", units)
+
+
+@lru_cache(maxsize=256)
+def _searched_once(config: RegressionConfig, steps: int, double: bool) -> tuple[float, int]:
+    return _searched(config, steps)  # of tasks that are drawn: those of a file may have gone
+
+
+def _searched(config: RegressionConfig, steps: int) -> tuple[float, int]:
+    """The best step size on the clean tasks of a config, and how many these are."""
+    batch = standardised(step_size_batch(config), units_of(config.data))
+    return search_step_size(batch, steps), len(batch.y_query)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 5))
@@ -242,7 +272,7 @@ def _of_tasks(config: RegressionConfig) -> RegressionConfig:
     """The config of the same tasks with all else at its default, so that runs on them share what is computed."""
     tasks = ["data", "train", "eval", "data_seed", "test_tasks", "step_size_tasks"]
     tasks += ["shared", "eval_tasks"] * bool(config.data.file)  # on which the split of its contexts depends
-    return RegressionConfig(**{name: getattr(config, name) for name in tasks})
+    return of_fields(config, *tasks)
 
 
 @lru_cache(maxsize=256)

@@ -14,8 +14,8 @@ from icl_lab.baselines.gradient_descent import (
     gd,
     gd_plus_plus,
     gd_weights,
-    search_step_size,
 )
+from icl_lab.baselines.step_size_search import search_step_size
 from icl_lab.src import prng
 from icl_lab.src.batch import Batch
 from icl_lab.src.checks import ConfigError

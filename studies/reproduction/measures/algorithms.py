@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax
 import numpy as np
 
-from icl_lab.baselines.gradient_descent import search_step_size
+from icl_lab.baselines.step_size_search import search_step_size
 from icl_lab.src.batch import Batch
 from icl_lab.src.data import sample_batch
 from icl_lab.src.data_config import DataConfig
