@@ -130,3 +130,19 @@ def test_a_sweep_that_cannot_be_native_writes_nothing(places: dict[str, str], tm
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].startswith("error: --kernel native is not possible: no C++ compiler")
     assert [path.name for path in tmp_path.iterdir()] == []
+
+
+def test_bits_do_not_depend_on_threads_or_the_width_of_a_pack(tmp_path: Path) -> None:
+    """Those of the parameters; evaluation is XLA's, whose bits do."""
+    trained_params = []
+    for threads, width in (("1", 1), ("2", 1), ("1", 8), ("2", 8)):
+        folder = tmp_path / f"{threads}_{width}"
+        at = ("--out", folder / "table.csv", "--runs_dir", folder, "--models", "lsa1", "--ordering", "random")
+        line = ("-m", "eval_order", *SWEEP_SIZES, "--config.batch_size=300", "--config.num_layers=2", *at)
+        done = python(*line, "--seeds", "0,1", "--executor", "packed", "--width", str(width), NPROC=threads)
+        assert done.returncode == 0, done.stderr
+        runs = sorted(path.parent for path in folder.glob("*/params.safetensors"))
+        assert all(rundir.read_meta(run)["kernel"].startswith("native ") for run in runs)
+        trained_params.append([(run / "params.safetensors").read_bytes() for run in runs])
+    assert len(trained_params[0]) == 2
+    assert all(params == trained_params[0] for params in trained_params[1:])
