@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from jax import Array
+
 from icl_lab.lab.native.kernel import Kernel
 from icl_lab.src import train
 from icl_lab.src.data_config import FileData
+from icl_lab.src.model import Batch, Params
 from icl_lab.src.native.bits import native_keys
 from icl_lab.src.native.library import Library, open_library
 from icl_lab.src.native.stack import LossAndGradient, loss_and_gradient
@@ -19,10 +22,15 @@ def of_training(kernel: Kernel, config: Any) -> train.Kernel:
         return train.XLA
     library = open_library(kernel.path, kernel.tag)
     computed = of_config(config, library)
-    return train.Kernel(lambda model: computed, native_keys(library))
+
+    def mean_and_gradient(params: Params, batch: Batch) -> tuple[Array, Params]:
+        found = computed(params, batch)
+        return found.mean, found.gradient
+
+    return train.Kernel(lambda model: mean_and_gradient, native_keys(library))
 
 
 def of_config(config: Any, library: Library) -> LossAndGradient:
-    """(params, batch) -> losses [B] and the gradient of their mean, as a config's model has them."""
+    """(params, batch) -> losses [B], their mean and its gradient, as a config's model has them."""
     units = units_of(config.data) if isinstance(config.data, FileData) else None
     return loss_and_gradient(config.architecture, library, units)

@@ -81,8 +81,8 @@ def by_jax(model: Model) -> LossAndGradient:
 class Kernel(NamedTuple):
     """What computes a step's costly parts.
 
-    loss_and_gradient(model) -> (params, batch) -> (losses [B] or their mean, gradient of the mean). keys(key) -> a key
-    that gives the same random numbers.
+    loss_and_gradient(model) -> (params, batch) -> (the model's loss, its gradient). keys(key) -> a key that gives the
+    same random numbers.
     """
 
     loss_and_gradient: Callable[[Model], LossAndGradient] = by_jax
@@ -133,8 +133,7 @@ def make_trainer(
 
         def loss_and_gradient(key: Array) -> tuple[Array, Params]:
             batch = sharded(batch_fn(kernel.keys(key), drawn, run.batched, shared))
-            losses, gradient = computed(state.params, batch)
-            return jnp.mean(losses), gradient
+            return computed(state.params, batch)
 
         loss, gradient = mean_over_parts(loss_and_gradient, run.data_key, config.micro_batches)
         return loss, gradient

@@ -20,6 +20,7 @@ from jax import Array
 from icl_lab.analysis.llc import hamiltonian, sgld
 from icl_lab.analysis.llc.loss import Form, Losses, Split, first, in_chunks, losses_of, whole
 from icl_lab.analysis.llc.settings import Settings
+from icl_lab.src.native.stack import LossAndGradient
 from icl_lab.src.prng import key as key_of
 
 CHECK_SAMPLES = 256  # of the data, for the losses that R-hat and the share below L(w*) are taken from
@@ -29,13 +30,13 @@ SourceOf = Callable[[Losses, Array, Any, Any], sgld.Source]  # of losses, w*, da
 
 class Asked(NamedTuple):
     """What is measured of draws besides, observe(params) -> an array and the losses of every sample; a source of steps;
-    and what computes a step's losses [B] and the gradient of their mean, of (params, batch), if not JAX.
+    and what computes a step's losses and gradient, if not JAX.
     """
 
     observe: Callable[[Any], Any] | None = None
     losses: bool = False
     source_of: SourceOf | None = None  # where a step's samples come from, if not as the settings say
-    loss_and_gradient: Callable[[Any, Any], tuple[Array, Any]] | None = None
+    loss_and_gradient: LossAndGradient | None = None
 
 
 class Target(NamedTuple):
@@ -130,9 +131,9 @@ def _differentiated(
 
     def differentiated(w: Array, batch: Any) -> tuple[Array, Array]:
         params, back = jax.vjp(lambda vector: whole(form, fixed, vector), w)
-        losses, gradient = computed(params, batch)
-        (slope,) = back(gradient)
-        return losses, slope
+        found = computed(params, batch)
+        (slope,) = back(found.gradient)
+        return found.losses, slope
 
     return differentiated
 

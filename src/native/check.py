@@ -48,9 +48,11 @@ def _faults(library: Library) -> Iterator[str]:
         shape = (2, model.num_layers, model.num_heads, DIM + 1, DIM + 1)
         scores, values = draw.normal(size=shape).astype(np.float32) / 4
         computed = by_matrices(architecture, library)
-        losses, *gradients = computed(scores, values, batch)
+        losses, mean, gradients = computed(scores, values, batch)
         if not _apart(losses, losses_of(model, scores, values, batch)) < TOLERANCE:
             yield f"losses of {model.attention[0]} attention are not NumPy's"
+        if not _apart(mean, np.mean(losses)) < TOLERANCE:
+            yield "the mean is not that of the losses"
         direction = draw.normal(size=shape)
         ahead, behind = (
             losses_of(model, scores + sign * STEP * direction[0], values + sign * STEP * direction[1], batch).mean()
@@ -61,8 +63,8 @@ def _faults(library: Library) -> Iterator[str]:
             yield f"the gradient of {model.attention[0]} attention is not that of its losses"
         x: Any = np.array(batch.x)
         x[7, 0, 0] = np.nan
-        losses, *gradients = computed(scores, values, batch._replace(x=x))
-        if np.flatnonzero(np.isnan(losses)).tolist() != [7] or not np.isnan(gradients[0]).any():
+        losses, mean, gradients = computed(scores, values, batch._replace(x=x))
+        if not np.isnan(mean) or np.flatnonzero(np.isnan(losses)).tolist() != [7] or not np.isnan(gradients[0]).any():
             yield "a nan in a task does not reach its loss and the gradient"
     key = np.array([5, 1 << 31], np.uint32)
     words = words_of(key, WORDS)
@@ -106,7 +108,7 @@ def words_of(key: np.ndarray, size: int) -> np.ndarray:
     return np.concatenate([a, b])[:size]
 
 
-def _apart(ours: Any, theirs: np.ndarray) -> float:
+def _apart(ours: Any, theirs: Any) -> float:
     return float(np.abs(np.asarray(ours) - theirs).max() / np.abs(theirs).max())
 
 

@@ -74,16 +74,18 @@ using F32 = ffi::Buffer<ffi::F32>;
 using Result = ffi::Result<F32>;
 
 // scores, values [.., layers, heads, W, W]; x [.., B, N, D]; y [.., B, N]; x_query [.., B, Q, D]; y_query [.., B, Q];
-// encodings [.., R, E] -> losses [.., B] and the gradients of their mean by scores and values
+// encodings [.., R, E] -> losses [.., B], their mean [..], and its gradients by scores
+// and values
 ffi::Error stack(
     ffi::ThreadPool pool, F32 scores, F32 values, F32 x, F32 y, F32 x_query, F32 y_query, F32 encodings, Result losses,
-    Result d_scores, Result d_values, std::int64_t layers, bool recurrent, Dimensions soft, std::int64_t tokens,
+    Result mean, Result d_scores, Result d_values, std::int64_t layers, bool recurrent, Dimensions soft, std::int64_t tokens,
     std::int64_t channel, float score_scale, float damping, float clip) {
-  const Runs all(losses->dimensions(), 1), of_losses = all, of_d(d_scores->dimensions(), 4);
+  const Runs all(losses->dimensions(), 1), of_losses = all, of_mean(mean->dimensions(), 0);
+  const Runs of_d(d_scores->dimensions(), 4);
   const Runs of_scores(scores.dimensions(), 4), of_values(values.dimensions(), 4), of_x(x.dimensions(), 3);
   const Runs of_y(y.dimensions(), 2), of_xq(x_query.dimensions(), 3), of_yq(y_query.dimensions(), 2);
   const Runs of_encodings(encodings.dimensions(), 2);
-  for (const Runs& each : {of_scores, of_values, of_x, of_y, of_xq, of_yq, of_encodings, of_d})
+  for (const Runs& each : {of_scores, of_values, of_x, of_y, of_xq, of_yq, of_encodings, of_mean, of_d})
     if (!each.fits(all)) return ffi::Error::InvalidArgument("the leading axes of the arrays differ");
   const auto in = x.dimensions(), asked = x_query.dimensions(), given = scores.dimensions();
   icl::Stack s;
@@ -126,6 +128,8 @@ ffi::Error stack(
   for (long run = 0; run < all.count(); ++run) {
     real* out[2] = {d_scores->typed_data() + of_d.offset(all, run), d_values->typed_data() + of_d.offset(all, run)};
     const real* share = shares.data() + run * groups * of_a_run;
+    mean->typed_data()[of_mean.offset(all, run)] =
+        icl::mean_of(losses->typed_data() + of_losses.offset(all, run), tasks);
     for (long entry = 0; entry < of_a_run; ++entry) {
       real sum = 0;
       for (long group = 0; group < groups; ++group) sum += share[group * of_a_run + entry];
@@ -171,6 +175,7 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(
         .Arg<F32>()
         .Arg<F32>()
         .Arg<F32>()
+        .Ret<F32>()
         .Ret<F32>()
         .Ret<F32>()
         .Ret<F32>()

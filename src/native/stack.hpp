@@ -253,4 +253,15 @@ inline void group(const Stack& s, const Arrays& arrays, Scratch& scratch, long n
   for (long entry = 0; entry < scratch.count(); ++entry) shares[entry] = total(scratch.sums[entry]);
 }
 
+// The mean of losses, group by group.
+inline real mean_of(const real* losses, long tasks) {
+  double sum = 0;
+  for (long number = 0; number < groups_of(tasks); ++number) {
+    double share = 0;
+    for (long task = number * GROUP; task < (number + 1) * GROUP && task < tasks; ++task) share += losses[task];
+    sum += share;
+  }
+  return real(sum / tasks);
+}
+
 }  // namespace icl

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,41 +22,50 @@ from icl_lab.src.model import Params
 from icl_lab.src.native.library import Library
 from icl_lab.src.units import Units, standardised
 
-LossAndGradient = Callable[[Params, Batch], tuple[Array, Params]]
+
+class Found(NamedTuple):
+    """Losses [B], their mean, and its gradient."""
+
+    losses: Array
+    mean: Array
+    gradient: Any
+
+
+LossAndGradient = Callable[[Params, Batch], Found]
 
 
 def loss_and_gradient(
     architecture: Architecture[StackConfig], library: Library, units: Units | None = None
 ) -> LossAndGradient:
-    """(params, batch) -> losses [B] and the gradient of their mean, of a stack that `native.support` supports.
+    """(params, batch) -> losses [B], their mean and its gradient, of a stack that `native.support` supports.
 
     Losses are half squared errors, as `src.losses.half_squared_errors`; of several queries their mean. Gradients have
     the relative error of XLA's own.
     """
     model, computed = architecture.model, by_matrices(architecture, library)
 
-    def of_params(params: Params, batch: Batch) -> tuple[Array, Params]:
+    def of_params(params: Params, batch: Batch) -> Found:
         (scores, values), back = jax.vjp(lambda given: matrices_of(model, given), params)
-        losses, *slopes = computed(scores, values, standardised(batch, units))
-        (gradient,) = back(tuple(slopes))
-        return losses, gradient
+        found = computed(scores, values, standardised(batch, units))
+        (gradient,) = back(found.gradient)
+        return found._replace(gradient=gradient)
 
     return of_params
 
 
-def by_matrices(architecture: Architecture[StackConfig], library: Library) -> Callable[..., tuple[Array, Array, Array]]:
-    """(A, V, batch) -> losses [B] and the gradients of their mean, of A and V [layers, H, W, W]."""
+def by_matrices(architecture: Architecture[StackConfig], library: Library) -> Callable[..., Found]:
+    """(A, V, batch) -> losses [B], their mean, and its gradients of A and V [layers, H, W, W]."""
     queries = architecture.num_queries
     encodings = positional_encoding(architecture.num_rows, architecture.pos_enc_size).astype(np.float32)
     told = attributes(architecture)
 
-    def computed(scores: Array, values: Array, batch: Batch) -> tuple[Array, Array, Array]:
+    def computed(scores: Array, values: Array, batch: Batch) -> Found:
         size = len(batch.y)
-        like = tuple(jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((size,), scores.shape, values.shape))
+        like = tuple(jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((size,), (), scores.shape, values.shape))
         arrays = (batch.x, batch.y, batch.x_query.reshape(size, queries, -1), batch.y_query.reshape(size, queries))
         call = jax.ffi.ffi_call(library.named("icl_stack"), like, vmap_method="expand_dims")
-        losses, of_scores, of_values = call(scores, values, *arrays, jnp.asarray(encodings), **told)
-        return losses, of_scores, of_values
+        losses, mean, *slopes = call(scores, values, *arrays, jnp.asarray(encodings), **told)
+        return Found(losses, mean, tuple(slopes))
 
     return computed
 
