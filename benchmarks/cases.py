@@ -68,6 +68,8 @@ CASES: dict[str, Case] = {
     "decoder_tiny": Case("a step of the decoder tiny, batch 64", decoder("tiny")),
     "decoder_tiny_pack_4": Case("a step of one of 4 decoders tiny in a pack", decoder("tiny"), width=4),
     "decoder_small": Case("a step of the decoder small, batch 256", decoder("small")),
+    "gradient_5": Case("losses and gradients alone, 5 layers", lsa1(5), "gradients"),
+    "gradient_12": Case("losses and gradients alone, 12 layers", lsa1(12), "gradients"),
     "batches": Case("a training batch of lsa1", lsa1(), "batches"),
     "evaluation": Case("lsa1 on 10 000 tasks", lsa1(), "evaluation"),
     "evaluation_twolayer": Case("twolayer on 10 000 tasks", TWOLAYER, "evaluation"),
@@ -79,12 +81,15 @@ SWEEP_OF_16 = (
 )
 RUN = "-m runners.run_concat_inputs_targets --steps {steps} --overwrite --out {out}"
 
+DEEP_RUN = "-m runners.run_concat_inputs_targets --config.num_layers=8 --steps 300 --overwrite --out {out}"
+
 COMMANDS: dict[str, Commands] = {
     "run": Commands(
         "a run of lsa1, {steps} steps, from process start",
         {
             "ours": RUN,
             "cold": RUN,
+            "xla": f"{RUN} --kernel xla",
             "plain": "-m benchmarks.plain_loop --steps {steps}",
         },
     ),
@@ -92,12 +97,17 @@ COMMANDS: dict[str, Commands] = {
         "16 runs of lsa1, {steps} steps, as a sweep from process start",
         {
             "ours": SWEEP_OF_16,
+            "xla": f"{SWEEP_OF_16} --kernel xla",
             "packed": f"{SWEEP_OF_16} --executor packed",
             "ray": f"{SWEEP_OF_16} --executor ray",
             "separate": RUN,
             "plain": "-m benchmarks.plain_loop --steps {steps}",
         },
         {"separate": 16, "plain": 16},
+    ),
+    "deep_run": Commands(
+        "300 steps of eight layers, from process start",
+        {"ours": DEEP_RUN, "xla": f"{DEEP_RUN} --kernel xla"},
     ),
     "help": Commands("--help of the runner", {"ours": "-m runners.run_concat_inputs_targets --help"}),
     "import_jax": Commands("import jax, for scale", {"ours": "-c 'import jax'"}),
@@ -120,7 +130,8 @@ SWEEPS: dict[str, Sweep] = {
 
 # of benchmarks/llc.py
 LLC = (
-    *("llc_step_256", "llc_step_64", "llc_chains_64", "llc_error_published", "llc_error_default"),
+    *("llc_step_256", "llc_step_64", "llc_chains_64", "llc_native_1", "llc_native_5"),
+    *("llc_error_published", "llc_error_default"),
     *("llc_bias_published", "llc_bias_default", "llc_run"),
 )
 

@@ -31,7 +31,12 @@ class Dot(NamedTuple):
 
 def training_step(config: RegressionConfig | DiversityConfig) -> int:
     """Operations of one step of one run: labels, forward, backward."""
-    return labels(config) + sum(dot.flops * (1 + dot.gradients) for dot in stack(config))
+    return labels(config) + loss_and_gradient(config)
+
+
+def loss_and_gradient(config: RegressionConfig | DiversityConfig) -> int:
+    """Operations of the loss and its gradient."""
+    return sum(dot.flops * (1 + dot.gradients) for dot in stack(config))
 
 
 def labels(config: RegressionConfig | DiversityConfig) -> int:

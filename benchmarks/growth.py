@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 LINES = {
     "plain": ("plain loop", style.DESCENT, "s"),
+    "xla": ("this laboratory, by XLA", style.OTHER, "^"),
     "ours": ("this laboratory", style.TRANSFORMER, "o"),
 }
 
@@ -41,8 +43,10 @@ def draw_growth(measured: Mapping[str, Any], path: Path) -> Path:
 def _draw(panel: Axes, entry: Mapping[str, Any]) -> None:
     values = [point["value"] for point in entry["points"]]
     for who, (label, colour, marker) in LINES.items():
-        spreads = [point["seconds"][who] for point in entry["points"]]
-        middle, low, high = ([1e3 * s[name] for s in spreads] for name in ("median", "low", "high"))
+        spreads = [point["seconds"].get(who, {}) for point in entry["points"]]
+        middle, low, high = ([1e3 * s.get(name, math.nan) for s in spreads] for name in ("median", "low", "high"))
+        if not any(spreads):
+            continue
         panel.fill_between(values, low, high, color=colour, alpha=0.2, linewidth=0)
         panel.plot(values, middle, color=colour, marker=marker, markersize=3.5, label=label)
     panel.set_xscale("log", base=2)

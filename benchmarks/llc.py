@@ -15,16 +15,19 @@ import numpy as np
 
 from icl_lab.analysis.llc import sgld
 from icl_lab.analysis.llc.estimator import Estimator, fixed_tasks
-from icl_lab.analysis.llc.loss import first
-from icl_lab.analysis.llc.sampling import CHECK_SAMPLES
+from icl_lab.analysis.llc.loss import first, losses_of, split
+from icl_lab.analysis.llc.sampling import CHECK_SAMPLES, Asked, differentiated_by
 from icl_lab.analysis.llc.settings import Settings as Setting
 from icl_lab.analysis.llc_saturation import settings_of
 from icl_lab.benchmarks import torch_sgld
-from icl_lab.benchmarks.cases import Settings, decoder
+from icl_lab.benchmarks.cases import Settings, decoder, lsa1
 from icl_lab.benchmarks.programs import our_program
 from icl_lab.benchmarks.timing import Timed, compare, in_turns, seconds_of, spread
 from icl_lab.families.diversity.config import DiversityConfig
 from icl_lab.families.task import model_of
+from icl_lab.lab.native.build import native_kernel
+from icl_lab.lab.native.kernel import XLA, Kernel
+from icl_lab.src.native.library import open_library
 from icl_lab.src.sequences import tokenise
 from icl_lab.store.params import flattened
 
@@ -34,6 +37,7 @@ CHECK_EVERY = 10  # draws between two checks, as in an estimate with 400 draws
 CHAINS, TORCH_CHAINS = 8, 4
 TRAINING_BATCH, OUR_BATCH, PLAIN_BATCH = 64, 64, 256
 BATCHES = (16, 64, 256)
+STACK_BATCH = 1024  # of a stack's chain
 BATCH_MEANS = 20  # parts of a chain whose means give its standard error
 CHECKPOINTS, ESTIMATED = 100, 3  # of a training; of these are measured
 STEPS = 600  # of a chain at each
@@ -97,6 +101,29 @@ def timed_loop(loop: torch_sgld.Chain, calls: int) -> float:
     return seconds_of(lambda: loop(calls * BLOCK))
 
 
+def chains_of_stack(layers: int, kernel: Kernel) -> Timed:
+    """Seconds of so many calls of `BLOCK` draws of one chain of a stack, on minibatches of `STACK_BATCH` tasks."""
+    config: Any = lsa1(layers)
+    model, tasks = model_of(config), fixed_tasks(config, TASKS, {})
+    params = jax.tree.map(np.asarray, model.init(jax.random.key(0)))
+    library = None if kernel.path is None else open_library(kernel.path, kernel.tag)
+    estimator = Estimator(config, Setting(batch_size=STACK_BATCH), library=library)
+    taken = split(model.losses, params)
+    asked, setting = Asked(loss_and_gradient=estimator.loss_and_gradient), estimator.settings
+
+    @jax.jit
+    def run(key: jax.Array, tasks: Any, baseline: jax.Array) -> sgld.Draws:
+        losses = losses_of(taken.form, taken.fixed)
+        differentiated = differentiated_by(taken.form, taken.fixed, asked)
+        target = sgld.Target(losses, taken.vector, setting.nbeta, setting.gamma, None, differentiated)
+        source, steps = sgld.drawn_from(tasks, baseline, STACK_BATCH), sgld.Steps(0, BLOCK, 1, BLOCK)
+        return sgld.chain(key, target, source, first(tasks, CHECK_SAMPLES), 1e-7, steps)
+
+    baseline = jax.jit(model.losses)(params, tasks)
+    key = jax.random.key(0)
+    return lambda calls: seconds_of(lambda: [jax.block_until_ready(run(key, tasks, baseline)) for _ in range(calls)])
+
+
 # --- measurements ---
 
 
@@ -112,6 +139,13 @@ def step(batch: int, number: int, check_every: int, settings: Settings) -> Entry
     chain = "an SGLD step" if number == 1 else f"a step of one of {number} chains"
     checks = "" if check_every == BLOCK else f", with a check every {check_every} draws"
     return {"text": f"{chain}, batch {batch}{checks}", **against(comparison["seconds"])}
+
+
+def of_stack(layers: int, settings: Settings) -> Entry:
+    """An SGLD step of a stack by the native kernel against the same by XLA."""
+    timed = {"ours": chains_of_stack(layers, native_kernel()), "XLA": chains_of_stack(layers, XLA)}
+    comparison = compare(timed, settings.seconds, settings.repeats, {"ours": BLOCK, "XLA": BLOCK})
+    return {"text": f"an SGLD step of {layers} layers, batch {STACK_BATCH}, native", **against(comparison["seconds"])}
 
 
 def error(name: str, settings: Settings) -> Entry:
@@ -213,6 +247,7 @@ MEASURED: dict[str, Callable[[Settings], Entry]] = {
     "llc_step_256": partial(step, 256, 1, BLOCK),
     "llc_step_64": partial(step, 64, 1, BLOCK),
     "llc_chains_64": partial(step, 64, CHAINS, CHECK_EVERY),
+    **{f"llc_native_{layers}": partial(of_stack, layers) for layers in (1, 5)},
     **{f"llc_error_{name}": partial(error, name) for name in LABELS},
     **{f"llc_bias_{name}": partial(bias, name) for name in LABELS},
     "llc_run": whole,

@@ -66,10 +66,9 @@ def same_loss(settings: Settings) -> Entry:
 def case(name: str, settings: Settings) -> Entry:
     """A case of `CASES`."""
     text, config, work, width = CASES[name]
-    times = compare(WORK[work](config, width), settings.seconds, settings.repeats, {"ours": width})
-    operations = {}
-    if work == "steps":
-        operations = {"flops": flops.training_step(config)}
+    times = compare(WORK[work](config, width), settings.seconds, settings.repeats, {"ours": width, "xla": width})
+    count = {"steps": flops.training_step, "gradients": flops.loss_and_gradient}
+    operations = {"flops": count[work](config)} if work in count else {}
     return {"text": text} | times | operations
 
 
@@ -122,7 +121,7 @@ def growth(name: str, settings: Settings) -> Entry:
     points = []
     for value in values[: settings.points]:
         config, width = at(value)
-        times = compare(WORK["steps"](config, width), settings.seconds, settings.repeats, {"ours": width})
+        times = compare(WORK["steps"](config, width), settings.seconds, settings.repeats, {"ours": width, "xla": width})
         points.append({"value": value, **times})
         jax.clear_caches()
     return {"text": text, "points": points}

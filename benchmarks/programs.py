@@ -17,9 +17,13 @@ from jax import Array, lax
 
 from icl_lab.benchmarks.plain_loop import plain_loop, predict, sample
 from icl_lab.benchmarks.timing import Timed
+from icl_lab.families.native_kernel import of_training
 from icl_lab.families.regression.task import make_test_batch
 from icl_lab.families.task import NO_ARRAYS, model_of, task_of, with_parts_as_batches
 from icl_lab.lab.configs.run import RunConfig
+from icl_lab.lab.native.build import native_kernel
+from icl_lab.lab.native.kernel import XLA, Kernel
+from icl_lab.runners.kernel import reason_of, slower_of
 from icl_lab.runners.pack import batched_hyperparameters
 from icl_lab.src.model import Params
 from icl_lab.src.prng import key as make_key
@@ -34,11 +38,19 @@ class Program(NamedTuple):
     compile_seconds: float
 
 
-def our_program(config: RunConfig, width: int = 1) -> Program:
+def native(config: Any) -> Kernel:
+    """The native kernel where `--kernel auto` takes it, else XLA."""
+    return XLA if reason_of(config) or slower_of(config) else native_kernel()
+
+
+def our_program(config: RunConfig, width: int = 1, kernel: Kernel = XLA) -> Program:
     """Our training program for `width` seeds."""
     experiment = task_of(config)
     trainer = make_trainer(
-        partial(experiment.make_model, config), config.training, experiment.batches(with_parts_as_batches(config))
+        partial(experiment.make_model, config),
+        config.training,
+        experiment.batches(with_parts_as_batches(config)),
+        kernel=of_training(kernel, config),
     )
     seeds = [replace(config, data_seed=seed, init_seed=seed) for seed in range(width)]
     pack = batched_hyperparameters(seeds, width)
@@ -62,8 +74,35 @@ def our_program(config: RunConfig, width: int = 1) -> Program:
 
 
 def steps(config: RunConfig, width: int) -> dict[str, Timed]:
-    """Training steps, including their batches."""
-    return {"ours": our_program(config, width).train, "plain": plain_loop(config)[0]}
+    """Training steps, including their batches; where ours are the native kernel's, XLA's too."""
+    kernel = native(config)
+    also = {} if kernel.path is None else {"xla": our_program(config, width).train}
+    return {"ours": our_program(config, width, kernel).train, **also, "plain": plain_loop(config)[0]}
+
+
+def gradients(config: Any, width: int) -> dict[str, Timed]:
+    """Losses and gradients alone, of one batch, in a loop; parameters move, so that no call can be left out."""
+    task = task_of(config)
+    model, run = (
+        task.make_model(config, NO_ARRAYS),
+        jax.tree.map(lambda leaf: leaf[0], batched_hyperparameters([config], 1)),
+    )
+    batch = jax.jit(task.batches(config))(run.data_key, jnp.int32(0), run.batched, NO_ARRAYS)
+    params = model.init(run.init_key)
+
+    def timed(kernel: Kernel) -> Timed:
+        computed = of_training(kernel, config).loss_and_gradient(model)
+
+        def step(_: Any, params: Params) -> Params:
+            slope = computed(params, batch)[1]
+            moved: Params = jax.tree.map(lambda value, change: value - 1e-6 * change, params, slope)
+            return moved
+
+        many = jax.jit(lambda count, params: lax.fori_loop(0, count, step, params))
+        return lambda count: _seconds(lambda _: many(jnp.int32(count), params), 1)
+
+    kernel = native(config)
+    return {"ours": timed(kernel), **({} if kernel.path is None else {"xla": timed(XLA)})}
 
 
 def batches(config: RunConfig, width: int) -> dict[str, Timed]:
@@ -107,6 +146,7 @@ def _seconds(work: Callable[[int], Any], count: int) -> float:
 
 WORK: dict[str, Callable[[RunConfig, int], dict[str, Timed]]] = {
     "steps": steps,
+    "gradients": gradients,
     "batches": batches,
     "evaluation": evaluation,
 }

@@ -15,6 +15,7 @@ SUFFIXES = {  # of a row's text
     "cold": ", programs compiled anew",
     "packed": ": packed in one process",
     "ray": ": on Ray, started for it",
+    "xla": ", by XLA",
     "separate": ": one of 16 by itself, 16 times",
 }
 UNITS = ((1.0, "s", 1.0), (1e-3, "ms", 1e3), (0.0, "µs", 1e6))  # (from this many seconds, unit, factor)

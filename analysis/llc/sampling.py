@@ -106,7 +106,7 @@ def _chains(
 ) -> sgld.Draws:
     data = jax.tree.map(jnp.asarray, data)
     losses = losses_of(form, fixed)
-    target = sgld.Target(losses, centre, nbeta, gamma, mask, _differentiated(form, fixed, asked))
+    target = sgld.Target(losses, centre, nbeta, gamma, mask, differentiated_by(form, fixed, asked))
     steps = sgld.Steps(settings.burn_in, settings.draws, settings.thin, settings.check_every)
     extras = _extras(form, fixed, centre, data, measured_on, asked)
     keys, some = _keys(words, settings.chains), first(data, CHECK_SAMPLES)
@@ -122,9 +122,10 @@ def _chains(
     return drawn
 
 
-def _differentiated(
+def differentiated_by(
     form: Form, fixed: tuple[Any, ...], asked: Asked
 ) -> Callable[[Array, Any], tuple[Array, Array]] | None:
+    """(w [d], batch) -> losses [B] and the gradient [d] of their mean, by what was asked for; None for JAX."""
     computed = asked.loss_and_gradient
     if computed is None:
         return None

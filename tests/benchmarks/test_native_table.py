@@ -1,0 +1,33 @@
+"""What the committed measurements say of the native kernel: `--kernel auto` takes it where it is worth it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from icl_lab.benchmarks.cases import CASES, SWEEPS
+
+LEAST = 1.2  # times as fast as XLA
+
+
+def measured(root: Path) -> list[tuple[str, dict[str, Any]]]:
+    """The measurements of steps by both kernels, in all files of results."""
+    found = []
+    for path in sorted((root / "benchmarks" / "results").glob("*.json")):
+        results = json.loads(path.read_text())["results"]
+        found += [(name, results[name]) for name in CASES if CASES[name].work == "steps" and name in results]
+        found += [
+            (f"{name} {point['value']}", point)
+            for name in SWEEPS
+            for point in results.get(name, {"points": []})["points"]
+        ]
+    return [(name, entry["seconds"]) for name, entry in found if "xla" in entry["seconds"]]
+
+
+def test_auto_takes_it_where_it_was_measured_to_be_faster(root: Path) -> None:
+    found = measured(root)
+    if not found:
+        pytest.fail("no file of results has steps by both kernels")
+    slow = {name: seconds["xla"]["median"] / seconds["ours"]["median"] for name, seconds in found}
+    assert not {name: round(ratio, 2) for name, ratio in slow.items() if ratio < LEAST}
