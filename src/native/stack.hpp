@@ -5,11 +5,13 @@
 // the context, and A = W_Q W_K^T and V = W_V P of each head:
 //
 //   Q = T A    S = Q C^T    P = S, or softmax(S / sqrt(K))    M = P C    T' = clip(T + damping sum_heads M V)
+//
+// Linear attention has M V = Q (C^T C V) too, which is less work where a context is long: then G = C^T C and G V are
+// kept in place of S and M.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
-#include <cstddef>
-#include <vector>
 
 #include "products.hpp"
 
@@ -34,6 +36,12 @@ struct Stack {
   long free_layers() const { return recurrent ? 1 : layers; }
   long matrix() const { return width() * width(); }
   long parameters() const { return free_layers() * heads * matrix(); }  // of A, and as many of V
+  long of_pairs() const { return std::max(rows() * context(), matrix()); }  // room for S or G of a head
+  // Whether so many rows are updated by G: it takes fewer products, and G V has room in the place of M.
+  bool by_moments(long layer, long updated) const {
+    const long c = context(), w = width();
+    return !soft[layer] && rows() >= w && 6 * updated * c > 3 * w * w + 2 * c * w;
+  }
 };
 
 // Where a run's arrays begin: A and V [layers, heads, W, W], the batch, the encodings [R, E], and the results.
@@ -48,9 +56,9 @@ class Scratch {
   explicit Scratch(const Stack& s)
       : tokens_((s.layers + 1) * s.rows() * s.width()),
         projected_(s.layers * s.heads * s.rows() * s.width()),
-        weights_(s.layers * s.heads * s.rows() * s.context()),
+        weights_(s.layers * s.heads * s.of_pairs()),
         slope_(s.rows() * s.width()),
-        of_scores_(s.rows() * s.context()),
+        of_scores_(s.of_pairs()),
         sums_(2 * s.parameters()) {}
   long vectors() const { return tokens_ + 2 * projected_ + weights_ + 3 * slope_ + of_scores_ + sums_; }
   void place(vec* memory) {
@@ -143,77 +151,127 @@ inline void softmax_back(const vec* weights, vec* gradient, long count, real sca
   for (long j = 0; j < count; ++j) gradient[j] = weights[j] * (gradient[j] - mean) * scale;
 }
 
-// A layer's place in the arrays of all.
+// A layer: the rows that it updates, first..R-1, and where its arrays of all rows are.
 struct Layer {
-  long number, first;  // the first row that it updates
-  vec *tokens, *next;
-  long place(const Stack& s, long head) const { return ((s.recurrent ? 0 : number) * s.heads + head) * s.matrix(); }
-  long of_rows(const Stack& s, long head) const { return (number * s.heads + head) * s.rows(); }
+  long number, first, rows;
+  bool by_moments;
+  Vectors tokens, next;
 };
 
 inline Layer layer_of(const Stack& s, const Scratch& scratch, long number) {
-  vec* tokens = scratch.tokens + number * s.rows() * s.width();
-  return {number, number == s.layers - 1 ? s.context() : 0, tokens, tokens + s.rows() * s.width()};
+  const long first = number == s.layers - 1 ? s.context() : 0, rows = s.rows() - first, width = s.width();
+  vec* tokens = scratch.tokens + number * s.rows() * width;
+  const Vectors next = {tokens + s.rows() * width, width, 1};
+  return {number, first, rows, s.by_moments(number, rows), {tokens, width, 1}, next};
+}
+
+// What a head has of a layer: A and V, Q and M (or G V) of its rows, S or P, and the sums of its gradients.
+struct Head {
+  Weights into, out;
+  Vectors queries, pooled, weights, of_into, of_out;
+};
+
+inline Head head_of(const Stack& s, const Arrays& arrays, const Scratch& scratch, const Layer& layer, long head) {
+  const long width = s.width(), number = layer.number * s.heads + head, of_rows = number * s.rows() * width;
+  const long place = ((s.recurrent ? 0 : layer.number) * s.heads + head) * s.matrix();
+  return {{arrays.scores + place, width, 1},
+          {arrays.values + place, width, 1},
+          {scratch.queries + of_rows, width, 1},
+          {scratch.pooled + of_rows, width, 1},
+          {scratch.weights + number * s.of_pairs(), s.context(), 1},
+          {scratch.sums + place, width, 1},
+          {scratch.sums + s.parameters() + place, width, 1}};
+}
+
+// G of a layer, which its heads share.
+inline Vectors moments_of(const Stack& s, const Scratch& scratch, const Layer& layer) {
+  return {scratch.weights + layer.number * s.heads * s.of_pairs(), s.width(), 1};
 }
 
 inline void forward(const Stack& s, const Arrays& arrays, const Scratch& scratch, const Layer& layer) {
-  const long width = s.width(), context = s.context(), rows = s.rows() - layer.first;
-  const Vectors tokens = {layer.tokens, width, 1}, updated = tokens.from_row(layer.first);
-  const Vectors update = {scratch.d_update, width, 1};
+  const long width = s.width(), context = s.context(), rows = layer.rows;
+  const Vectors tokens = layer.tokens, updated = tokens.from_row(layer.first);
+  const Vectors update = {scratch.d_update, width, 1}, moments = moments_of(s, scratch, layer);
+  if (layer.by_moments) product(width, context, width, tokens.transposed(), tokens, moments);
   for (long head = 0; head < s.heads; ++head) {
-    const long before = layer.of_rows(s, head);
-    const Vectors queries = {scratch.queries + before * width, width, 1};
-    const Vectors pooled = {scratch.pooled + before * width, width, 1};
-    const Vectors weights = {scratch.weights + before * context, context, 1};
-    const Weights into = {arrays.scores + layer.place(s, head), width, 1};
-    const Weights out = {arrays.values + layer.place(s, head), width, 1};
-    product(rows, width, width, updated, into, queries);
-    product(rows, width, context, queries, tokens.transposed(), weights);
+    const Head h = head_of(s, arrays, scratch, layer, head);
+    product(rows, width, width, updated, h.into, h.queries);
+    if (layer.by_moments) {
+      product(width, width, width, moments, h.out, h.pooled);
+      product(rows, width, width, h.queries, h.pooled, update, head > 0);
+      continue;
+    }
+    product(rows, width, context, h.queries, tokens.transposed(), h.weights);
     if (s.soft[layer.number])
-      for (long row = 0; row < rows; ++row) softmax(&weights(row, 0), context, s.score_scale);
-    product(rows, context, width, weights, tokens, pooled);
-    product(rows, width, width, pooled, out, update, head > 0);
+      for (long row = 0; row < rows; ++row) softmax(&h.weights(row, 0), context, s.score_scale);
+    product(rows, context, width, h.weights, tokens, h.pooled);
+    product(rows, width, width, h.pooled, h.out, update, head > 0);
   }
-  vec* next = layer.next + layer.first * width;
+  vec* next = layer.next.from_row(layer.first).first;
   for (long entry = 0; entry < rows * width; ++entry) {
     const vec value = updated.first[entry] + scratch.d_update[entry] * s.damping;
     next[entry] = s.clip > 0 ? clipped(value, s.clip) : value;
   }
 }
 
-// Adds the layer's gradients to the sums, and turns d_tokens, the gradient of the tokens behind it, into that of its own.
-inline void backward(const Stack& s, const Arrays& arrays, const Scratch& scratch, const Layer& layer) {
-  const long width = s.width(), context = s.context(), rows = s.rows() - layer.first;
-  const bool deeper = layer.number > 0;  // the first layer's tokens have no gradient
-  const Vectors tokens = {layer.tokens, width, 1}, updated = tokens.from_row(layer.first);
-  const Vectors d_tokens = {scratch.d_tokens, width, 1}, d_updated = d_tokens.from_row(layer.first);
+// From the gradient of a head's update to that of Q, in d_rows, by S and M; adds that of V, and of the context.
+inline void back_by_scores(const Stack& s, const Scratch& scratch, const Layer& layer, const Head& h) {
+  const long width = s.width(), context = s.context(), rows = layer.rows;
   const Vectors d_update = {scratch.d_update, width, 1}, d_rows = {scratch.d_rows, width, 1};
-  const Vectors d_weights = {scratch.d_weights, context, 1};
-  const vec* next = layer.next + layer.first * width;
+  const Vectors d_weights = {scratch.d_weights, context, 1}, d_tokens = {scratch.d_tokens, width, 1};
+  product(width, rows, width, h.pooled.transposed(), d_update, h.of_out, true);
+  product(rows, width, width, d_update, h.out.transposed(), d_rows);  // of M
+  product(rows, width, context, d_rows, layer.tokens.transposed(), d_weights);
+  if (layer.number > 0) product(context, rows, width, h.weights.transposed(), d_rows, d_tokens, true);
+  if (s.soft[layer.number])
+    for (long row = 0; row < rows; ++row) softmax_back(&h.weights(row, 0), &d_weights(row, 0), context, s.score_scale);
+  product(rows, context, width, d_weights, layer.tokens, d_rows);
+  if (layer.number > 0) product(context, rows, width, d_weights.transposed(), h.queries, d_tokens, true);
+}
+
+// The same by G and G V; that of G is added to d_weights, `first` head first.
+inline void back_by_moments(const Stack& s, const Scratch& scratch, const Layer& layer, const Head& h, bool first) {
+  const long width = s.width(), rows = layer.rows;
+  const Vectors d_update = {scratch.d_update, width, 1}, d_rows = {scratch.d_rows, width, 1};
+  const Vectors d_moments = {scratch.d_weights, width, 1};
+  product(width, rows, width, h.queries.transposed(), d_update, d_rows);  // of G V
+  product(width, width, width, moments_of(s, scratch, layer), d_rows, h.of_out, true);
+  if (layer.number > 0) product(width, width, width, d_rows, h.out.transposed(), d_moments, !first);
+  product(rows, width, width, d_update, h.pooled.transposed(), d_rows);
+}
+
+// Adds C (dG + dG^T) to the gradient of the context.
+inline void back_to_context(const Stack& s, const Scratch& scratch, const Layer& layer) {
+  const long width = s.width();
+  const Vectors d_moments = {scratch.d_weights, width, 1}, d_tokens = {scratch.d_tokens, width, 1};
+  for (long i = 0; i < width; ++i)
+    for (long j = 0; j <= i; ++j) d_moments(i, j) = d_moments(j, i) = d_moments(i, j) + d_moments(j, i);
+  product(s.context(), width, width, layer.tokens, d_moments, d_tokens, true);
+}
+
+// Adds the layer's gradients to the sums, and turns d_tokens, the gradient of the tokens behind it, into that of its
+// own; the first layer's tokens need none.
+inline void backward(const Stack& s, const Arrays& arrays, const Scratch& scratch, const Layer& layer) {
+  const long width = s.width(), rows = layer.rows;
+  const bool deeper = layer.number > 0;
+  const Vectors updated = layer.tokens.from_row(layer.first), d_tokens = {scratch.d_tokens, width, 1};
+  const Vectors d_updated = d_tokens.from_row(layer.first), d_rows = {scratch.d_rows, width, 1};
+  const vec* next = layer.next.from_row(layer.first).first;
   for (long entry = 0; entry < rows * width; ++entry) {
     vec& gradient = d_updated.first[entry];
     if (s.clip > 0) gradient = through_clip(gradient, next[entry], s.clip);
-    d_update.first[entry] = gradient * s.damping;
+    scratch.d_update[entry] = gradient * s.damping;
   }
   for (long head = 0; head < s.heads; ++head) {
-    const long before = layer.of_rows(s, head), place = layer.place(s, head);
-    const Vectors queries = {scratch.queries + before * width, width, 1};
-    const Vectors pooled = {scratch.pooled + before * width, width, 1};
-    const Vectors weights = {scratch.weights + before * context, context, 1};
-    const Weights into = {arrays.scores + place, width, 1}, out = {arrays.values + place, width, 1};
-    const Vectors of_scores = {scratch.sums + place, width, 1};
-    const Vectors of_values = {scratch.sums + s.parameters() + place, width, 1};
-    product(width, rows, width, pooled.transposed(), d_update, of_values, true);
-    product(rows, width, width, d_update, out.transposed(), d_rows);  // of the pooled rows
-    product(rows, width, context, d_rows, tokens.transposed(), d_weights);
-    if (deeper) product(context, rows, width, weights.transposed(), d_rows, d_tokens, true);
-    if (s.soft[layer.number])
-      for (long row = 0; row < rows; ++row) softmax_back(&weights(row, 0), &d_weights(row, 0), context, s.score_scale);
-    product(rows, context, width, d_weights, tokens, d_rows);  // of the queries
-    if (deeper) product(context, rows, width, d_weights.transposed(), queries, d_tokens, true);
-    product(width, rows, width, updated.transposed(), d_rows, of_scores, true);
-    if (deeper) product(rows, width, width, d_rows, into.transposed(), d_updated, true);
+    const Head h = head_of(s, arrays, scratch, layer, head);
+    if (layer.by_moments)
+      back_by_moments(s, scratch, layer, h, head == 0);
+    else
+      back_by_scores(s, scratch, layer, h);
+    product(width, rows, width, updated.transposed(), d_rows, h.of_into, true);
+    if (deeper) product(rows, width, width, d_rows, h.into.transposed(), d_updated, true);
   }
+  if (layer.by_moments && deeper) back_to_context(s, scratch, layer);
 }
 
 // Losses of the tasks first..end-1, and their share of the gradient of the mean over `tasks`, added to the sums.
@@ -223,7 +281,7 @@ inline void block(const Stack& s, const Arrays& arrays, const Scratch& scratch, 
   tokenise(s, arrays, lanes, scratch.tokens);
   for (long number = 0; number < s.layers; ++number) forward(s, arrays, scratch, layer_of(s, scratch, number));
   for (long entry = 0; entry < s.rows() * width; ++entry) scratch.d_tokens[entry] = vec{};
-  const vec* last = layer_of(s, scratch, s.layers - 1).next + s.context() * width;
+  const vec* last = layer_of(s, scratch, s.layers - 1).next.from_row(s.context()).first;
   vec loss = {};
   for (long query = 0; query < queries; ++query) {
     vec target;

@@ -40,10 +40,10 @@ def slower(architecture: Architecture[Any], training: Any) -> str:
 def block_bytes(architecture: Architecture[Any]) -> int:
     """What a block of tasks takes on the widest processor: activations of all layers, and sums of gradients."""
     model, rows, width = architecture.model, architecture.num_rows, architecture.width
-    context = rows - architecture.num_queries
+    pairs = max(rows * (rows - architecture.num_queries), width**2)
     layers, heads = model.num_layers, model.num_heads
     tokens = (layers + 1) * rows * width
-    of_heads = layers * heads * rows * (2 * width + context)
-    gradients = 3 * rows * width + rows * context
+    of_heads = layers * heads * (2 * rows * width + pairs)
+    gradients = 3 * rows * width + pairs
     sums = 2 * (1 if model.recurrent else layers) * heads * width**2
     return WIDEST * int(tokens + of_heads + gradients + sums)
