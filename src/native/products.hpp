@@ -47,6 +47,7 @@ inline __attribute__((always_inline)) void tile(long inner, Vectors a, Matrix<En
   for (int i = 0; i < ROWS; ++i)
 #pragma GCC unroll 4
     for (int j = 0; j < COLUMNS; ++j) sums[i][j] = vec{};
+#pragma GCC unroll 2
   for (long k = inner; k > 0; --k) {
     vec lefts[ROWS];
 #pragma GCC unroll 4
