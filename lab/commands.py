@@ -22,7 +22,7 @@ from icl_lab.src.words import did_you_mean, printable
 COMMAND = 'if __name__ == "__main__":'
 STARTED_BY_OTHERS = (
     "lab.executors.worker",
-    "src.native.check",
+    "runners.check_native",
     "benchmarks.compiling",
     "benchmarks.plain_loop",
     "benchmarks.processes",

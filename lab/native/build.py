@@ -38,7 +38,7 @@ class Recipe(NamedTuple):
 
     source: Path = SOURCE
     main: str = "native.cpp"
-    check: tuple[str, ...] = (sys.executable, "-m", "icl_lab.src.native.check")
+    check: tuple[str, ...] = (sys.executable, "-m", "icl_lab.runners.check_native")
     seconds: float = 60.0
 
 

@@ -1,15 +1,11 @@
-"""Checks a compiled object by known answers, in a process of its own: a wrong object may end it.
-
-python -m icl_lab.src.native.check OBJECT
+"""Checks a compiled object by known answers; `runners.check_native` does in a process of its own.
 
 NumPy knows the answers, in float64: losses of small stacks, derivatives by differences, random words, and where nan
-must appear. XLA compiles next to nothing, for it would take longer than the C++. Exits with 1 and one line that says
-what is wrong.
+must appear. XLA compiles next to nothing, for it would take longer than the C++.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,9 +29,10 @@ TASKS, PAIRS, DIM = 131, 5, 3  # a group of 128 and a part of another
 WORDS = 10_001
 
 
-def main(path: str) -> str:
+def fault_of(path: Path) -> str:
     """What is wrong with an object; "" if nothing is."""
-    return next(_faults(open_library(Path(path), "checked")), "")
+    with np.errstate(over="ignore"):  # words wrap around
+        return next(_faults(open_library(path, "checked")), "")
 
 
 def _faults(library: Library) -> Iterator[str]:
@@ -110,10 +107,3 @@ def words_of(key: np.ndarray, size: int) -> np.ndarray:
 
 def _apart(ours: Any, theirs: Any) -> float:
     return float(np.abs(np.asarray(ours) - theirs).max() / np.abs(theirs).max())
-
-
-if __name__ == "__main__":
-    with np.errstate(over="ignore"):  # words wrap around
-        fault = main(sys.argv[1])
-    if fault:
-        sys.exit(fault)
