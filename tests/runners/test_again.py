@@ -22,7 +22,9 @@ def shown_again(run: Path, lsa1_run: Path, workshop: Workshop, line: str = "") -
     """What the command of the finished run prints of a copy: its summary, when it finished, and a line."""
     end = rundir.read_meta(run)["end"]
     when = f"{end[:10]} at {end[11:19]} UTC"
-    summary = workshop.said("lsa1").replace(str(lsa1_run), str(run))
+    device, kernel, summary = workshop.said("lsa1").replace(str(lsa1_run), str(run)).split("\n", 2)
+    assert kernel.startswith("kernel: ")  # of a training alone
+    summary = f"{device}\n{summary}"
     return f"{summary}this run finished on {when} and was not trained again; --overwrite retrains it\n{line}"
 
 
@@ -136,8 +138,9 @@ def test_a_quiet_run_says_its_result_alone(lsa1_run: Path, workshop: Workshop, t
     words = [LSA1, *SIZES, "--save_attention", "--out"]
     quiet = workshop.run(*words, tmp_path / "run", "--quiet")
     assert (quiet.returncode, quiet.stderr) == (0, "")
-    device, _, summary = workshop.said("lsa1").partition("\n")
+    device, kernel, summary = workshop.said("lsa1").split("\n", 2)
     assert device.startswith("device: ")
+    assert kernel.startswith("kernel: ")
     clock = re.compile(r"run_seconds .*")
     assert clock.sub("", quiet.stdout) == clock.sub("", summary)
     assert results(tmp_path / "run") == results(lsa1_run)
