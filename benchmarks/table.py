@@ -55,7 +55,7 @@ def _rows(entry: Entry, peak: Entry | None) -> list[tuple[str, ...]]:
             duration(measured),
             plain,
             between(ratios[who]) if who in ratios else "",
-            _speed(entry, peak),
+            _speed(entry, who, peak),
         )
         for who, measured in seconds.items()
         if who != "plain"
@@ -70,11 +70,11 @@ def _rows(entry: Entry, peak: Entry | None) -> list[tuple[str, ...]]:
     ]
 
 
-def _speed(entry: Entry, peak: Entry | None) -> str:
+def _speed(entry: Entry, who: str, peak: Entry | None) -> str:
     """Achieved GFLOP/s and share of the peak."""
     if "flops" not in entry:
         return ""
-    speed = 1e-9 * entry["flops"] / entry["seconds"]["ours"]["median"]
+    speed = 1e-9 * entry["flops"] / entry["seconds"][who]["median"]
     return _three_digits(speed) + (f" ({speed / peak['gflops']:.0%} of peak)" if peak else "")
 
 
