@@ -50,7 +50,7 @@ def our_program(config: RunConfig, width: int = 1, kernel: Kernel = XLA) -> Prog
         partial(experiment.make_model, config),
         config.training,
         experiment.batches(with_parts_as_batches(config)),
-        kernel=of_training(kernel, config),
+        backend=of_training(kernel, config),
     )
     seeds = [replace(config, data_seed=seed, init_seed=seed) for seed in range(width)]
     pack = batched_hyperparameters(seeds, width)

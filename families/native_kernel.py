@@ -12,14 +12,14 @@ from icl_lab.src.data_config import FileData
 from icl_lab.src.model import Batch, Params
 from icl_lab.src.native.bits import native_keys
 from icl_lab.src.native.library import Library, open_library
-from icl_lab.src.native.stack import LossAndGradient, loss_and_gradient
+from icl_lab.src.native.stack import LossesAndGradient, loss_and_gradient
 from icl_lab.src.units import units_of
 
 
-def of_training(kernel: Kernel, config: Any) -> train.Kernel:
+def of_training(kernel: Kernel, config: Any) -> train.Backend:
     """What computes a config's losses, gradients and random bits: XLA where the kernel has no object."""
     if kernel.path is None:
-        return train.XLA
+        return train.BY_XLA
     library = open_library(kernel.path, kernel.tag)
     computed = of_config(config, library)
 
@@ -27,10 +27,10 @@ def of_training(kernel: Kernel, config: Any) -> train.Kernel:
         found = computed(params, batch)
         return found.mean, found.gradient
 
-    return train.Kernel(lambda model: mean_and_gradient, native_keys(library))
+    return train.Backend(lambda model: mean_and_gradient, native_keys(library))
 
 
-def of_config(config: Any, library: Library) -> LossAndGradient:
+def of_config(config: Any, library: Library) -> LossesAndGradient:
     """(params, batch) -> losses [B], their mean and its gradient, as a config's model has them."""
     units = units_of(config.data) if isinstance(config.data, FileData) else None
     return loss_and_gradient(config.architecture, library, units)

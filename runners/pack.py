@@ -65,7 +65,7 @@ class Programs:
     def __init__(self, shape: RunConfig, kernel: Kernel = XLA):
         task = task_of(shape)
         model_of, batches = partial(task.make_model, shape), task.batches(with_parts_as_batches(shape))
-        self.trainer = make_trainer(model_of, shape.training, batches, kernel=of_training(kernel, shape))
+        self.trainer = make_trainer(model_of, shape.training, batches, backend=of_training(kernel, shape))
         self._chunk: Any = None
 
     def compile(self, state: TrainState, batched: Hyperparameters, shared: Shared) -> tuple[Any, float]:

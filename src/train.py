@@ -78,7 +78,7 @@ def by_jax(model: Model) -> LossAndGradient:
     return jax.value_and_grad(model.loss)
 
 
-class Kernel(NamedTuple):
+class Backend(NamedTuple):
     """What computes a step's costly parts.
 
     loss_and_gradient(model) -> (params, batch) -> (the model's loss, its gradient). keys(key) -> a key that gives the
@@ -89,7 +89,7 @@ class Kernel(NamedTuple):
     keys: Callable[[Array], Array] = lambda key: key
 
 
-XLA = Kernel()
+BY_XLA = Backend()
 
 
 class Trainer(NamedTuple):
@@ -112,7 +112,7 @@ def make_trainer(
     config: TrainConfig,
     batch_fn: BatchFn,
     devices: Sequence[Any] | None = None,
-    kernel: Kernel = XLA,
+    backend: Backend = BY_XLA,
 ) -> Trainer:
     """The trainer of a model on a source of batches, in parallel when there is more than one device.
 
@@ -129,10 +129,10 @@ def make_trainer(
     def loss_and_gradient_at(
         sharded: Callable[[Batch], Batch], state: TrainState, run: Hyperparameters, shared: Shared, index: Array
     ) -> tuple[Array, Params]:
-        computed, drawn = kernel.loss_and_gradient(model_of(shared)), drawn_at(config, index)
+        computed, drawn = backend.loss_and_gradient(model_of(shared)), drawn_at(config, index)
 
         def loss_and_gradient(key: Array) -> tuple[Array, Params]:
-            batch = sharded(batch_fn(kernel.keys(key), drawn, run.batched, shared))
+            batch = sharded(batch_fn(backend.keys(key), drawn, run.batched, shared))
             return computed(state.params, batch)
 
         loss, gradient = mean_over_parts(loss_and_gradient, run.data_key, config.micro_batches)

@@ -20,7 +20,7 @@ from jax import Array
 from icl_lab.analysis.llc import hamiltonian, sgld
 from icl_lab.analysis.llc.loss import Form, Losses, Split, first, in_chunks, losses_of, whole
 from icl_lab.analysis.llc.settings import Settings
-from icl_lab.src.native.stack import LossAndGradient
+from icl_lab.src.native.stack import LossesAndGradient
 from icl_lab.src.prng import key as key_of
 
 CHECK_SAMPLES = 256  # of the data, for the losses that R-hat and the share below L(w*) are taken from
@@ -36,7 +36,7 @@ class Asked(NamedTuple):
     observe: Callable[[Any], Any] | None = None
     losses: bool = False
     source_of: SourceOf | None = None  # where a step's samples come from, if not as the settings say
-    loss_and_gradient: LossAndGradient | None = None
+    loss_and_gradient: LossesAndGradient | None = None
 
 
 class Target(NamedTuple):

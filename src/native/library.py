@@ -30,7 +30,7 @@ def open_library(path: Path, tag: str) -> Library:
     tag: a hash of all that the object depends on. A stored program calls what is known under the name it was compiled
     with, so no two objects may share one.
     """
-    opened = ctypes.CDLL(str(path))
+    opened = ctypes.CDLL(str(path.absolute()))  # of a bare name the loader would search its own folders
     library = Library(tag, int(opened.icl_lanes()))
     for function in FUNCTIONS:
         capsule = jax.ffi.pycapsule(getattr(opened, function))

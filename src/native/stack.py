@@ -31,12 +31,12 @@ class Found(NamedTuple):
     gradient: Any
 
 
-LossAndGradient = Callable[[Params, Batch], Found]
+LossesAndGradient = Callable[[Params, Batch], Found]
 
 
 def loss_and_gradient(
     architecture: Architecture[StackConfig], library: Library, units: Units | None = None
-) -> LossAndGradient:
+) -> LossesAndGradient:
     """(params, batch) -> losses [B], their mean and its gradient, of a stack that `native.support` supports.
 
     Losses are half squared errors, as `src.losses.half_squared_errors`; of several queries their mean. Gradients have

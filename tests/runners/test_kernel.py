@@ -92,14 +92,24 @@ def test_where_it_is_slower_only_those_who_ask_have_it(
     assert train(runs[1:], AUTO, STRICT) == [f"kernel: {OBJECT.described}"]
 
 
-@pytest.mark.parametrize("lacking", ["the model's", "a compiler", "an object that can be loaded"])
-def test_else_it_is_xla_and_says_why(lacking: str, runs: list[Run], machine: Machine) -> None:
+def without(lacking: str, machine: Machine) -> str:
+    """Takes something from a machine; gives why it has XLA."""
     if lacking == "the model's":
-        machine.reason = why = "softmax in every layer"
-    elif lacking == "a compiler":
-        machine.kernel, why = NO_COMPILER, NO_COMPILER.why
-    else:
-        machine.loading = why = "it cannot be loaded: noexec"
+        machine.reason = "softmax in every layer"
+        return machine.reason
+    if lacking == "a compiler":
+        machine.kernel = NO_COMPILER
+        return NO_COMPILER.why
+    machine.loading = "it cannot be loaded: noexec"
+    return machine.loading
+
+
+LACKING = pytest.mark.parametrize("lacking", ["the model's", "a compiler", "an object that can be loaded"])
+
+
+@LACKING
+def test_else_it_is_xla_and_says_why(lacking: str, runs: list[Run], machine: Machine) -> None:
+    why = without(lacking, machine)
     assert train(runs) == [f"kernel: xla ({why})"]
     assert metas(runs) == [("xla", why, True)] * 2
     assert kernels.in_words(rundir.read_meta(runs[0].directory)) == f"kernel: xla ({why})"
@@ -120,16 +130,11 @@ def test_nothing_is_built_for_runs_that_are_done(runs: list[Run], machine: Machi
     assert kernels.chosen(AUTO, runs, overwrite=True) == OBJECT
 
 
-@pytest.mark.parametrize("lacking", ["the model's", "a compiler", "an object that can be loaded"])
+@LACKING
 def test_native_that_cannot_be_is_refused_before_anything_is_written(
     lacking: str, runs: list[Run], machine: Machine
 ) -> None:
-    if lacking == "the model's":
-        machine.reason = why = "softmax in every layer"
-    elif lacking == "a compiler":
-        machine.kernel, why = NO_COMPILER, NO_COMPILER.why
-    else:
-        machine.loading = why = "it cannot be loaded: noexec"
+    why = without(lacking, machine)
     with pytest.raises(
         ConfigError, match=f"--kernel native.* is not possible: {re.escape(why)}; --kernel auto takes XLA"
     ):
