@@ -55,7 +55,15 @@ def decoder(model: str, **values: Any) -> DiversityConfig:
     return resolved
 
 
-TWOLAYER = resolve(preset("twolayer"))
+def twolayer(**values: Any) -> RegressionConfig:
+    """The config of two softmax layers, with these fields."""
+    config = preset("twolayer")
+    set_values(config, values)
+    resolved: RegressionConfig = resolve(config)
+    return resolved
+
+
+TWOLAYER = twolayer()
 
 CASES: dict[str, Case] = {
     "lsa1_1": Case("a step of lsa1", lsa1()),
@@ -70,6 +78,15 @@ CASES: dict[str, Case] = {
     "decoder_small": Case("a step of the decoder small, batch 256", decoder("small")),
     "gradient_5": Case("losses and gradients alone, 5 layers", lsa1(5), "gradients"),
     "gradient_12": Case("losses and gradients alone, 12 layers", lsa1(12), "gradients"),
+    "gradient_heads": Case("losses and gradients alone, twolayer with 2 heads", twolayer(num_heads=2), "gradients"),
+    "gradient_alone": Case(
+        "losses and gradients alone, a layer at N = D = 20", lsa1(dim=20, num_pairs=20), "gradients"
+    ),
+    "gradient_large": Case(
+        "losses and gradients alone, 3 layers at N = D = 50, 256 tasks",
+        lsa1(3, dim=50, num_pairs=50, batch_size=256),
+        "gradients",
+    ),
     "batches": Case("a training batch of lsa1", lsa1(), "batches"),
     "evaluation": Case("lsa1 on 10 000 tasks", lsa1(), "evaluation"),
     "evaluation_twolayer": Case("twolayer on 10 000 tasks", TWOLAYER, "evaluation"),

@@ -8,7 +8,8 @@ from icl_lab.src.config import Architecture
 
 KINDS = ("linear", "softmax")  # of attention
 WIDEST = 64  # bytes of a vector, of any processor
-CACHE = 640 * 1024  # bytes of a block that auto takes: they stay in a core's second-level cache of 1 MiB
+BLOCK = 4 * 1024 * 1024  # bytes of a block that auto takes: about the largest that docs/performance.md has
+WIDEST_ALONE = 24  # channels of a single layer that auto takes: wider ones XLA multiplies as fast on one thread
 FEWEST_TASKS = 64  # of a batch that auto takes: a block has up to 16, of which all must be filled
 
 
@@ -30,8 +31,10 @@ def impossible(architecture: Architecture[Any], training: Any) -> str:
 def slower(architecture: Architecture[Any], training: Any) -> str:
     """Why `auto` leaves a stack to XLA, though the C++ computes it; "" where it is at least 1.2 times as fast."""
     size, tasks = block_bytes(architecture), training.batch_size // training.micro_batches
-    if size > CACHE:
-        return f"a block of its tasks takes {size // 1024} KiB, more than the {CACHE // 1024} that stay in the cache"
+    if size > BLOCK:
+        return f"a block of its tasks takes {size // 1024} KiB, and up to {BLOCK // 1024} were measured to be faster"
+    if architecture.model.num_layers == 1 and architecture.width > WIDEST_ALONE:
+        return f"one layer of {architecture.width} channels is as fast by XLA: up to {WIDEST_ALONE} are faster"
     if tasks < FEWEST_TASKS:
         return f"a batch has {tasks} tasks, fewer than {FEWEST_TASKS}"
     return ""

@@ -7,16 +7,18 @@ from typing import Any
 import pytest
 
 from icl_lab.benchmarks.cases import CASES, SWEEPS
+from icl_lab.src.native import support
 
 LEAST = 1.2  # times as fast as XLA
+BOTH = ("steps", "gradients")  # work that is measured by both kernels
 
 
 def measured(root: Path) -> list[tuple[str, dict[str, Any]]]:
-    """The measurements of steps by both kernels, in all files of results."""
+    """The measurements of steps and gradients by both kernels, in all files of results."""
     found = []
     for path in sorted((root / "benchmarks" / "results").glob("*.json")):
         results = json.loads(path.read_text())["results"]
-        found += [(name, results[name]) for name in CASES if CASES[name].work == "steps" and name in results]
+        found += [(name, results[name]) for name in CASES if CASES[name].work in BOTH and name in results]
         found += [
             (f"{name} {point['value']}", point)
             for name in SWEEPS
@@ -31,3 +33,11 @@ def test_auto_takes_it_where_it_was_measured_to_be_faster(root: Path) -> None:
         pytest.fail("no file of results has steps by both kernels")
     slow = {name: seconds["xla"]["median"] / seconds["ours"]["median"] for name, seconds in found}
     assert not {name: round(ratio, 2) for name, ratio in slow.items() if ratio < LEAST}
+
+
+def test_the_largest_block_that_auto_takes_was_measured(root: Path) -> None:
+    sizes = {name: support.block_bytes(CASES[name].config.architecture) for name, _ in measured(root) if name in CASES}
+    assert 0.9 * support.BLOCK < max(sizes.values()) <= support.BLOCK
+    widths = {name: CASES[name].config.architecture for name in sizes}
+    alone = [shape.width for shape in widths.values() if shape.model.num_layers == 1]
+    assert 0.8 * support.WIDEST_ALONE < max(alone) <= support.WIDEST_ALONE
