@@ -76,6 +76,7 @@ CASES: dict[str, Case] = {
     "decoder_tiny": Case("a step of the decoder tiny, batch 64", decoder("tiny")),
     "decoder_tiny_pack_4": Case("a step of one of 4 decoders tiny in a pack", decoder("tiny"), width=4),
     "decoder_small": Case("a step of the decoder small, batch 256", decoder("small")),
+    "decoder_tiny_1024": Case("a step of the decoder tiny, batch 1024", decoder("tiny", batch_size=1024)),
     "gradient_5": Case("losses and gradients alone, 5 layers", lsa1(5), "gradients"),
     "gradient_12": Case("losses and gradients alone, 12 layers", lsa1(12), "gradients"),
     "gradient_heads": Case("losses and gradients alone, twolayer with 2 heads", twolayer(num_heads=2), "gradients"),

@@ -23,7 +23,7 @@ from icl_lab.families.task import NO_ARRAYS, model_of, task_of, with_parts_as_ba
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.lab.native.build import native_kernel
 from icl_lab.lab.native.kernel import XLA, Kernel
-from icl_lab.runners.kernel import reason_of, slower_of
+from icl_lab.runners.kernel import block_of, reason_of, slower_of
 from icl_lab.runners.pack import batched_hyperparameters
 from icl_lab.src.model import Params
 from icl_lab.src.prng import key as make_key
@@ -38,9 +38,12 @@ class Program(NamedTuple):
     compile_seconds: float
 
 
-def native(config: Any) -> Kernel:
-    """The native kernel where `--kernel auto` takes it, else XLA."""
-    return XLA if reason_of(config) or slower_of(config) else native_kernel()
+def automatic(config: Any) -> Kernel:
+    """What `--kernel auto` takes: the native kernel, XLA in blocks of tasks, or XLA."""
+    if not (reason_of(config) or slower_of(config)):
+        return native_kernel()
+    block = block_of(config)
+    return XLA.in_blocks(block) if block else XLA
 
 
 def our_program(config: RunConfig, width: int = 1, kernel: Kernel = XLA) -> Program:
@@ -74,9 +77,9 @@ def our_program(config: RunConfig, width: int = 1, kernel: Kernel = XLA) -> Prog
 
 
 def steps(config: RunConfig, width: int) -> dict[str, Timed]:
-    """Training steps, including their batches; where ours are the native kernel's, XLA's too."""
-    kernel = native(config)
-    also = {} if kernel.path is None else {"xla": our_program(config, width).train}
+    """Training steps, including their batches; where ours are not plain XLA's, those too."""
+    kernel = automatic(config)
+    also = {} if kernel == XLA else {"xla": our_program(config, width).train}
     return {"ours": our_program(config, width, kernel).train, **also, "plain": plain_loop(config)[0]}
 
 
@@ -101,8 +104,8 @@ def gradients(config: Any, width: int) -> dict[str, Timed]:
         many = jax.jit(lambda count, params: lax.fori_loop(0, count, step, params))
         return lambda count: _seconds(lambda _: many(jnp.int32(count), params), 1)
 
-    kernel = native(config)
-    return {"ours": timed(kernel), **({} if kernel.path is None else {"xla": timed(XLA)})}
+    kernel = automatic(config)
+    return {"ours": timed(kernel), **({} if kernel == XLA else {"xla": timed(XLA)})}
 
 
 def batches(config: RunConfig, width: int) -> dict[str, Timed]:

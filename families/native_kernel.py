@@ -19,7 +19,7 @@ from icl_lab.src.units import units_of
 def of_training(kernel: Kernel, config: Any) -> train.Backend:
     """What computes a config's losses, gradients and random bits: XLA where the kernel has no object."""
     if kernel.path is None:
-        return train.BY_XLA
+        return train.Backend(train.in_blocks(kernel.block)) if kernel.block else train.BY_XLA
     library = open_library(kernel.path, kernel.tag)
     computed = of_config(config, library)
 

@@ -6,6 +6,7 @@ together settle it, with `settled`: a run that goes on keeps the kernel that it 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,9 @@ from icl_lab.src.words import printable
 from icl_lab.store import checkpoint, provenance, rundir
 from icl_lab.store.readers import StoreError
 
+# of a layer's activations, of which docs/performance.md has times: a batch of so many bytes is taken in blocks of at
+# most so many, that have so many tasks
+LARGE_BATCH, BLOCK, LEAST_TASKS = 12 * 2**20, 2 * 2**20, 32
 WHY = "kernel_why"  # in meta.json, beside `provenance.KERNEL`
 IN_PROCESSES = "a training in several processes has XLA's programs"
 BEGUN_WITH_XLA = "the run was begun with it"
@@ -50,6 +54,15 @@ def slower_of(config: RunConfig) -> str:
     """Why `auto` leaves a config that can have the native kernel to XLA; "" where it does not."""
     stack: Any = config
     return support.slower(stack.architecture, stack.training)
+
+
+def block_of(config: RunConfig) -> int:
+    """How many tasks of a batch XLA takes at a time under `auto`; 0: all of them, which are faster or not measured."""
+    each, tasks = config.layer_bytes(), config.training.batch_size // config.training.micro_batches
+    if each == 0 or each * tasks < LARGE_BATCH or each * LEAST_TASKS > BLOCK:
+        return 0
+    block = 2 ** math.floor(math.log2(BLOCK / each))
+    return 0 if tasks % block else block
 
 
 def chosen(asked: str, runs: Iterable[tuple[Path, RunConfig]], overwrite: bool = False) -> Kernel:
@@ -91,7 +104,8 @@ def of_processes(asked: str) -> Kernel:
 def settled(kernel: Kernel, runs: Sequence[Run]) -> Kernel:
     """The kernel of runs that train together, which this process has loaded; `ConfigError` where `native` cannot be.
 
-    Must be called before anything of a run is written; JAX gets its devices.
+    Under `auto` XLA takes a large batch of sequences in blocks. Must be called before anything of a run is written; JAX
+    gets its devices.
     """
     if kernel.asked == XLA_NAME:
         return kernel
@@ -105,7 +119,10 @@ def settled(kernel: Kernel, runs: Sequence[Run]) -> Kernel:
         reason = _device_reason() or _loading_reason(kernel)
     if kernel.asked == NATIVE:
         _refuse(reason or kernel.why, runs[0].config)
-    return kernel.without(reason or kernel.why) if reason or kernel.path is None else kernel
+    if kernel.path is not None and not reason:
+        return kernel
+    kernel, block = kernel.without(reason or kernel.why), block_of(runs[0].config)
+    return kernel.in_blocks(block) if block and not _device_reason() else kernel
 
 
 def begun_with(run: Run) -> str | None:

@@ -21,6 +21,7 @@ from icl_lab.src.config import check_arrays
 from icl_lab.src.data_config import PoolData
 from icl_lab.src.decoder_config import DecoderConfig
 
+FLOAT32 = 4  # bytes
 NOISY_DIM, PAIRS_A_DIM = 32, 2  # of a sequence: its noise variance is D over the first, its length D times the second
 
 
@@ -68,10 +69,19 @@ class DiversityConfig(OwnDataRun):
         data, training = self.data, self.training
         return [f"D{data.dim}", f"M{data.num_tasks}", first_value(training, "schedule"), f"steps{training.steps}"]
 
+    @property
+    def _layer(self) -> tuple[int, int]:
+        """A layer's rows and its channels: of attention, of the stream and of the MLP."""
+        return 2 * self.data.num_pairs, 2 * self.model.d_model + self.model.mlp_width
+
     def task_seconds(self) -> float:
         """What a step of one sequence costs."""
-        width = 2 * self.model.d_model + self.model.mlp_width
-        return layers_seconds(2 * self.data.num_pairs, width, self.model.num_layers)
+        return layers_seconds(*self._layer, self.model.num_layers)
+
+    def layer_bytes(self) -> int:
+        """Those of a sequence, in float32; losses are means over sequences of one length."""
+        rows, width = self._layer
+        return FLOAT32 * rows * width
 
 
 COMMON: dict[str, Any] = {

@@ -110,6 +110,10 @@ class RunConfig:
         """The shapes of the evaluation batch, by field."""
         raise NotImplementedError(f"the config of the family {self.family} lacks batch_shapes")
 
+    def layer_bytes(self) -> int:
+        """What a layer of a task takes while it is trained, if a batch may be taken in blocks of tasks; else 0."""
+        return 0
+
     def canonical(self) -> Self:
         """The config that represents all equivalent configs; it does not read seeds."""
         return self

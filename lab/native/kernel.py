@@ -14,7 +14,7 @@ class Kernel(NamedTuple):
 
     path: the object, None for XLA. tag: a hash of its source, compiler, processor, for the names of its functions.
     described: as in meta.json, a condition of bitwise identity. why: why it is XLA, where the user did not say so.
-    asked: what the user said, of `ASKED`.
+    asked: what the user said, of `ASKED`. block: tasks that XLA takes at a time; 0: a whole batch.
     """
 
     path: Path | None = None
@@ -22,10 +22,15 @@ class Kernel(NamedTuple):
     described: str = XLA_NAME
     why: str = ""
     asked: str = AUTO
+    block: int = 0
 
     def without(self, why: str) -> Kernel:
         """XLA in its place, for a reason."""
         return Kernel(why=why, asked=self.asked)
+
+    def in_blocks(self, tasks: int) -> Kernel:
+        """XLA that takes so many tasks at a time."""
+        return self._replace(block=tasks, described=f"{XLA_NAME}, {tasks} tasks at a time")
 
     def line(self) -> str:
         """`kernel: xla (why)`."""

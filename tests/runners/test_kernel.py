@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from icl_lab.lab.configs.presets import preset, resolve, set_values
 from icl_lab.lab.native.kernel import AUTO, NATIVE, XLA, XLA_NAME, Kernel
 from icl_lab.runners import kernel as kernels
 from icl_lab.runners.finish import DEFAULT_OUTPUTS
@@ -227,6 +228,48 @@ def test_every_command_that_trains_has_the_flag(module: str) -> None:
 @pytest.mark.parametrize("choose", [kernels.of_processes, lambda asked: kernels.chosen(asked, [])])
 def test_a_choice_of_xla_is_the_constant(choose: Callable[[str], Kernel]) -> None:
     assert choose(XLA_NAME) == XLA
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "block"),
+    [
+        ("small", {}, 32),
+        ("small", {"batch_size": 512, "micro_batches": 2}, 32),
+        ("tiny", {"batch_size": 1024}, 128),
+        ("hoogland", {"batch_size": 1024}, 128),
+        ("tiny", {}, 0),
+        ("hoogland", {"batch_size": 256}, 0),
+        ("small", {"batch_size": 128}, 0),
+        ("small", {"batch_size": 272}, 0),
+        ("large", {}, 0),
+        ("lsa1", {"batch_size": 2**16}, 0),
+    ],
+)
+def test_a_large_batch_of_sequences_is_taken_in_blocks(name: str, values: dict[str, int], block: int) -> None:
+    config = preset(name)
+    set_values(config, values)
+    assert kernels.block_of(resolve(config)) == block
+
+
+IN_BLOCKS = "xla, 32 tasks at a time"
+
+
+def test_blocks_are_a_condition_of_a_run_like_other_kernels(
+    runs: list[Run], machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.reason = "no stack"
+    begun(runs[1:], AUTO, monkeypatch)
+    monkeypatch.setattr(kernels, "block_of", lambda config: 32)
+    begun(runs[:1], AUTO, monkeypatch)
+    assert train(runs[:1], persistence=STRICT) == [f"kernel: {IN_BLOCKS} (no stack)"]
+    assert train(runs[1:], persistence=STRICT) == ["kernel: xla (the run was begun with it)"]
+    assert metas(runs) == [(IN_BLOCKS, "no stack", True), ("xla", "no stack", True)]
+
+
+def test_who_asks_for_xla_has_whole_batches(runs: list[Run], machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "block_of", lambda config: 32)
+    train(runs, XLA_NAME)
+    assert metas(runs) == [("xla", None, True)] * 2
 
 
 def test_several_processes_have_xla() -> None:

@@ -2,7 +2,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import jax
@@ -20,7 +20,17 @@ from icl_lab.src.losses import half_mse
 from icl_lab.src.model import Model
 from icl_lab.src.optimizer import make_optimizer
 from icl_lab.src.prng import key
-from icl_lab.src.train import NEVER, Hyperparameters, Trainer, TrainState, make_trainer, run_of, updated
+from icl_lab.src.train import (
+    NEVER,
+    Hyperparameters,
+    Trainer,
+    TrainState,
+    by_jax,
+    in_blocks,
+    make_trainer,
+    run_of,
+    updated,
+)
 
 CONFIG = RegressionConfig(data=DataConfig(dim=4, num_pairs=5), training=TrainConfig(batch_size=64))
 MODEL, NOTHING = make_model(CONFIG), {}
@@ -70,6 +80,16 @@ def test_a_pack_agrees_with_the_runs_alone():
         pairs = zip(jax.tree.leaves(run_of(together.params, index)), jax.tree.leaves(single.params), strict=True)
         for in_pack, by_itself in pairs:
             np.testing.assert_allclose(in_pack, by_itself[0], atol=1e-5)
+
+
+def test_blocks_of_a_batch_give_its_loss_and_gradient(x64):
+    made = MODEL.init(key(1)), batch_fn(key(2), 0, {"scale": 1.0})
+    params, batch = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), made)
+    loss, gradient = by_jax(MODEL)(params, batch)
+    for size in (1, 16, 64):
+        found = jax.jit(in_blocks(size)(MODEL))(params, batch)
+        # sums of 64 numbers of order 1 in another order, in float64
+        jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-11, atol=1e-14), found, (loss, gradient))
 
 
 def test_the_data_of_a_pack_are_those_of_the_runs_alone_to_the_bit():
