@@ -25,7 +25,7 @@ from icl_lab.store.readers import StoreError
 
 # of a layer's activations, of which docs/performance.md has times: a batch of so many bytes is taken in blocks of at
 # most so many, that have so many tasks
-LARGE_BATCH, BLOCK, LEAST_TASKS = 12 * 2**20, 2 * 2**20, 32
+LARGE_BATCH, BLOCK, LEAST_TASKS = 12 * 2**20, 3 * 2**20, 64
 WHY = "kernel_why"  # in meta.json, beside `provenance.KERNEL`
 IN_PROCESSES = "a training in several processes has XLA's programs"
 BEGUN_WITH_XLA = "the run was begun with it"

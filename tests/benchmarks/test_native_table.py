@@ -7,9 +7,13 @@ from typing import Any
 import pytest
 
 from icl_lab.benchmarks.cases import CASES, SWEEPS
+from icl_lab.runners.kernel import reason_of
 from icl_lab.src.native import support
 
-LEAST = 1.2  # times as fast as XLA
+NATIVE, IN_BLOCKS = (
+    1.2,
+    1.1,
+)  # times as fast as XLA with whole batches; blocks leave batches and the optimiser as they are
 BOTH = ("steps", "gradients")  # work that is measured by both kernels
 
 
@@ -31,12 +35,18 @@ def test_auto_takes_it_where_it_was_measured_to_be_faster(root: Path) -> None:
     found = measured(root)
     if not found:
         pytest.fail("no file of results has steps by both kernels")
-    slow = {name: seconds["xla"]["median"] / seconds["ours"]["median"] for name, seconds in found}
-    assert not {name: round(ratio, 2) for name, ratio in slow.items() if ratio < LEAST}
+    ratios = {name: seconds["xla"]["median"] / seconds["ours"]["median"] for name, seconds in found}
+    assert not {name: round(ratio, 2) for name, ratio in ratios.items() if ratio < least(name)}
+
+
+def least(name: str) -> float:
+    """How many times as fast as XLA with whole batches a case has to be."""
+    return IN_BLOCKS if name in CASES and reason_of(CASES[name].config) else NATIVE
 
 
 def test_the_largest_block_that_auto_takes_was_measured(root: Path) -> None:
-    sizes = {name: support.block_bytes(CASES[name].config.architecture) for name, _ in measured(root) if name in CASES}
+    native = [name for name, _ in measured(root) if name in CASES and not reason_of(CASES[name].config)]
+    sizes = {name: support.block_bytes(CASES[name].config.architecture) for name in native}
     assert 0.9 * support.BLOCK < max(sizes.values()) <= support.BLOCK
     widths = {name: CASES[name].config.architecture for name in sizes}
     alone = [shape.width for shape in widths.values() if shape.model.num_layers == 1]

@@ -233,10 +233,10 @@ def test_a_choice_of_xla_is_the_constant(choose: Callable[[str], Kernel]) -> Non
 @pytest.mark.parametrize(
     ("name", "values", "block"),
     [
-        ("small", {}, 32),
-        ("small", {"batch_size": 512, "micro_batches": 2}, 32),
-        ("tiny", {"batch_size": 1024}, 128),
-        ("hoogland", {"batch_size": 1024}, 128),
+        ("small", {}, 64),
+        ("small", {"batch_size": 512, "micro_batches": 2}, 64),
+        ("tiny", {"batch_size": 1024}, 256),
+        ("hoogland", {"batch_size": 1024}, 256),
         ("tiny", {}, 0),
         ("hoogland", {"batch_size": 256}, 0),
         ("small", {"batch_size": 128}, 0),
