@@ -41,26 +41,25 @@ class Sweep(NamedTuple):
 
 def lsa1(num_layers: int = 1, **values: Any) -> RegressionConfig:
     """The config of the main experiment with this depth and these fields."""
-    config = preset("lsa1", num_layers=num_layers)
-    set_values(config, values)
-    resolved: RegressionConfig = resolve(config)
-    return resolved
-
-
-def decoder(model: str, **values: Any) -> DiversityConfig:
-    """A decoder on a pool of 16 tasks, with these fields."""
-    config = preset(model)
-    set_values(config, values)
-    resolved: DiversityConfig = resolve(config)
-    return resolved
+    config: RegressionConfig = _with(values, preset("lsa1", num_layers=num_layers))
+    return config
 
 
 def twolayer(**values: Any) -> RegressionConfig:
     """The config of two softmax layers, with these fields."""
-    config = preset("twolayer")
+    config: RegressionConfig = _with(values, preset("twolayer"))
+    return config
+
+
+def decoder(model: str, **values: Any) -> DiversityConfig:
+    """A decoder on a pool of 16 tasks, with these fields."""
+    config: DiversityConfig = _with(values, preset(model))
+    return config
+
+
+def _with(values: Mapping[str, Any], config: Any) -> Any:
     set_values(config, values)
-    resolved: RegressionConfig = resolve(config)
-    return resolved
+    return resolve(config)
 
 
 TWOLAYER = twolayer()

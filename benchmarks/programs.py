@@ -40,10 +40,7 @@ class Program(NamedTuple):
 
 def automatic(config: Any) -> Kernel:
     """What `--kernel auto` takes: the native kernel, XLA in blocks of tasks, or XLA."""
-    if not (reason_of(config) or slower_of(config)):
-        return native_kernel()
-    block = block_of(config)
-    return XLA.in_blocks(block) if block else XLA
+    return XLA.in_blocks(block_of(config)) if reason_of(config) or slower_of(config) else native_kernel()
 
 
 def our_program(config: RunConfig, width: int = 1, kernel: Kernel = XLA) -> Program:

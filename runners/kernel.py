@@ -25,7 +25,7 @@ from icl_lab.store.readers import StoreError
 
 # of a layer's activations, of which docs/performance.md has times: a batch of so many bytes is taken in blocks of at
 # most so many, that have so many tasks
-LARGE_BATCH, BLOCK, LEAST_TASKS = 12 * 2**20, 3 * 2**20, 64
+LARGE_BATCH, BLOCK_BYTES, LEAST_TASKS = 12 * 2**20, 3 * 2**20, 64
 WHY = "kernel_why"  # in meta.json, beside `provenance.KERNEL`
 IN_PROCESSES = "a training in several processes has XLA's programs"
 BEGUN_WITH_XLA = "the run was begun with it"
@@ -59,9 +59,9 @@ def slower_of(config: RunConfig) -> str:
 def block_of(config: RunConfig) -> int:
     """How many tasks of a batch XLA takes at a time under `auto`; 0: all of them, which are faster or not measured."""
     each, tasks = config.layer_bytes(), config.training.batch_size // config.training.micro_batches
-    if each == 0 or each * tasks < LARGE_BATCH or each * LEAST_TASKS > BLOCK:
+    if each == 0 or each * tasks < LARGE_BATCH or each * LEAST_TASKS > BLOCK_BYTES:
         return 0
-    block = 2 ** math.floor(math.log2(BLOCK / each))
+    block = 2 ** math.floor(math.log2(BLOCK_BYTES / each))
     return 0 if tasks % block else block
 
 
@@ -122,7 +122,7 @@ def settled(kernel: Kernel, runs: Sequence[Run]) -> Kernel:
     if kernel.path is not None and not reason:
         return kernel
     kernel, block = kernel.without(reason or kernel.why), block_of(runs[0].config)
-    return kernel.in_blocks(block) if block and not _device_reason() else kernel
+    return kernel if block and _device_reason() else kernel.in_blocks(block)
 
 
 def begun_with(run: Run) -> str | None:

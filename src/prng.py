@@ -106,9 +106,6 @@ def random_bits(key: Array, bit_width: int, shape: tuple[int, ...]) -> Array:
     raise ValueError(f"random bits come 8, 16, 32 or 64 wide, not {bit_width}")
 
 
-Drawn = Callable[[Array, tuple[int, ...]], Array]  # of a key [2] uint32 and a shape
-
-
 def implementation(name: str, tag: str, bits: Callable[[Array, int, tuple[int, ...]], Array]) -> Any:
     """The cipher's keys for JAX, with this function of their bits."""
     return define_prng_impl(
@@ -117,6 +114,7 @@ def implementation(name: str, tag: str, bits: Callable[[Array, int, tuple[int, .
 
 
 THREEFRY: Any = implementation("threefry2x32_unrolled", "tfu", random_bits)
+Drawn = Callable[[Array, tuple[int, ...]], Array]  # of a key [2] uint32 and a shape
 UNITS: dict[str, Drawn] = {}  # implementation -> its own numbers in [0, 1)
 
 

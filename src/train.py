@@ -89,14 +89,10 @@ def in_blocks(size: int) -> Callable[[Model], LossAndGradient]:
 
         def loss_and_gradient(params: Params, batch: Batch) -> tuple[Array, Params]:
             blocks = jax.tree.map(lambda leaf: leaf.reshape(-1, size, *leaf.shape[1:]), batch)
-
-            def add(total: Any, block: Batch) -> tuple[Any, None]:
-                return jax.tree.map(jnp.add, total, of_block(params, block)), None
-
-            count = len(jax.tree.leaves(blocks)[0])
-            zero = (jnp.zeros(()), jax.tree.map(jnp.zeros_like, params))
-            total, _ = lax.scan(add, zero, blocks)
-            mean: tuple[Array, Params] = jax.tree.map(lambda leaf: leaf / count, total)
+            mean: tuple[Array, Params] = mean_of(
+                lambda number: of_block(params, jax.tree.map(lambda leaf: leaf[number], blocks)),
+                len(jax.tree.leaves(blocks)[0]),
+            )
             return mean
 
         return loss_and_gradient
@@ -203,13 +199,16 @@ def make_trainer(
 
 def mean_over_parts(of_part: Callable[[Array], Any], key: Array, parts: int) -> Any:
     """The mean of what a function gives for the keys of the parts of a batch, one after another; of one, the key."""
-    if parts == 1:
-        return of_part(key)
+    return of_part(key) if parts == 1 else mean_of(lambda part: of_part(part_key(key, part)), parts)
+
+
+def mean_of(of_part: Callable[[Array], Any], parts: int) -> Any:
+    """The mean of what a function gives for the numbers of parts, one after another."""
 
     def add(part: Array, total: Any) -> Any:
-        return jax.tree.map(jnp.add, total, of_part(part_key(key, part)))
+        return jax.tree.map(jnp.add, total, of_part(part))
 
-    zero = jax.tree.map(jnp.zeros_like, jax.eval_shape(of_part, key))
+    zero = jax.tree.map(jnp.zeros_like, jax.eval_shape(of_part, jax.ShapeDtypeStruct((), jnp.int32)))
     return jax.tree.map(lambda total: total / parts, lax.fori_loop(0, parts, add, zero))
 
 

@@ -187,8 +187,8 @@ def conditions_at(run: Path, step: int) -> dict[str, Any]:
 def changes(run: Path, step: int, now: Mapping[str, Any]) -> list[Change]:
     """What would change if a run resumed from a step under the conditions `now`.
 
-    A condition that one of the two does not record is not known to be equal. Device and
-    kernel are left out where `now` has none.
+    A condition that one of the two does not record is not known to be equal. Device and kernel are left out where
+    `now` has none.
     """
     before = conditions_at(run, step)
     names = [name for name in (before | dict(now)) if name not in ("device", KERNEL) or name in now]

@@ -54,8 +54,7 @@ def sweep(
     axes: {field: values}, under a field's own name, in full or short, or its flag's; {(field, field): tuples} is one
     axis whose fields move together. settings: fields with one value for all runs. Runs go below `runs_dir`
     (runs/sweep_MODEL), the table to `out` (results_MODEL.csv); `append` keeps rows of other sweeps there,
-    `replace_table` drops them, and `overwrite` trains all runs again. executor, width,
-    kernel: as the flags.
+    `replace_table` drops them, and `overwrite` trains all runs again. executor, width and kernel are as the flags.
 
     Finished runs are not trained again: after Ctrl-C, which is a KeyboardInterrupt as ever, the same call goes on.
     `UserError`, with the sentence that the command prints, for what cannot be done; where runs failed, it comes after

@@ -29,8 +29,8 @@ class Kernel(NamedTuple):
         return Kernel(why=why, asked=self.asked)
 
     def in_blocks(self, tasks: int) -> Kernel:
-        """XLA that takes so many tasks at a time."""
-        return self._replace(block=tasks, described=f"{XLA_NAME}, {tasks} tasks at a time")
+        """XLA that takes so many tasks at a time; 0: all of them."""
+        return self._replace(block=tasks, described=f"{XLA_NAME}, {tasks} tasks at a time") if tasks else self
 
     def line(self) -> str:
         """`kernel: xla (why)`."""

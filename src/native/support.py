@@ -7,9 +7,9 @@ from typing import Any
 from icl_lab.src.config import Architecture
 
 KINDS = ("linear", "softmax")  # of attention
-WIDEST = 64  # bytes of a vector, of any processor
-BLOCK = 4 * 1024 * 1024  # bytes of a block that auto takes: about the largest that docs/performance.md has
-WIDEST_ALONE = 24  # channels of a single layer that auto takes: wider ones XLA multiplies as fast on one thread
+VECTOR = 64  # bytes of a vector, of any processor
+LARGEST_BLOCK = 4 * 1024 * 1024  # bytes of a block that auto takes: about the largest that docs/performance.md has
+MOST_CHANNELS_ALONE = 24  # of a single layer that auto takes: wider ones XLA multiplies as fast on one thread
 FEWEST_TASKS = 64  # of a batch that auto takes: a block has up to 16, of which all must be filled
 
 
@@ -31,10 +31,11 @@ def impossible(architecture: Architecture[Any], training: Any) -> str:
 def slower(architecture: Architecture[Any], training: Any) -> str:
     """Why `auto` leaves a stack to XLA, though the C++ computes it; "" where it is at least 1.2 times as fast."""
     size, tasks = block_bytes(architecture), training.batch_size // training.micro_batches
-    if size > BLOCK:
-        return f"a block of its tasks takes {size // 1024} KiB, and up to {BLOCK // 1024} were measured to be faster"
-    if architecture.model.num_layers == 1 and architecture.width > WIDEST_ALONE:
-        return f"one layer of {architecture.width} channels is as fast by XLA: up to {WIDEST_ALONE} are faster"
+    if size > LARGEST_BLOCK:
+        return f"a block of its tasks takes {size // 1024} KiB, and up to {LARGEST_BLOCK // 1024} were measured to be faster"
+    if architecture.model.num_layers == 1 and architecture.width > MOST_CHANNELS_ALONE:
+        width, most = architecture.width, MOST_CHANNELS_ALONE
+        return f"one layer of {width} channels is as fast by XLA: up to {most} are faster"
     if tasks < FEWEST_TASKS:
         return f"a batch has {tasks} tasks, fewer than {FEWEST_TASKS}"
     return ""
@@ -49,4 +50,4 @@ def block_bytes(architecture: Architecture[Any]) -> int:
     of_heads = layers * heads * (2 * rows * width + pairs)
     gradients = 3 * rows * width + pairs
     sums = 2 * (1 if model.recurrent else layers) * heads * width**2
-    return WIDEST * int(tokens + of_heads + gradients + sums)
+    return VECTOR * int(tokens + of_heads + gradients + sums)

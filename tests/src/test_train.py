@@ -2,7 +2,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 import jax
@@ -85,11 +85,24 @@ def test_a_pack_agrees_with_the_runs_alone():
 def test_blocks_of_a_batch_give_its_loss_and_gradient(x64):
     made = MODEL.init(key(1)), batch_fn(key(2), 0, {"scale": 1.0})
     params, batch = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), made)
-    loss, gradient = by_jax(MODEL)(params, batch)
+    wanted = jax.tree.leaves(by_jax(MODEL)(params, batch))
     for size in (1, 16, 64):
-        found = jax.jit(in_blocks(size)(MODEL))(params, batch)
-        # sums of 64 numbers of order 1 in another order, in float64
-        jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-11, atol=1e-14), found, (loss, gradient))
+        found = jax.tree.leaves(jax.jit(in_blocks(size)(MODEL))(params, batch))
+        for one, other in zip(found, wanted, strict=True):
+            # sums of 64 numbers of order 1 in another order, in float64
+            np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-14)
+
+
+def test_a_model_sees_a_block_at_a_time():
+    seen = set()
+
+    def losses(params, batch):
+        seen.add(batch.y.shape[0])
+        return MODEL.losses(params, batch)
+
+    batch = batch_fn(key(2), 0, {"scale": 1.0})
+    in_blocks(16)(MODEL._replace(losses=losses, mean_loss=None))(MODEL.init(key(1)), batch)
+    assert seen == {16}
 
 
 def test_the_data_of_a_pack_are_those_of_the_runs_alone_to_the_bit():

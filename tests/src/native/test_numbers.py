@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from icl_lab.src import layerwise, transformer
 from icl_lab.src.batch import Batch
 from icl_lab.src.config import Architecture, EmbeddedModel, ModelConfig
-from icl_lab.src.native.support import WIDEST, block_bytes
+from icl_lab.src.native.support import VECTOR, block_bytes
 from tests.src.native.plain import Contexts, Plain, compiled, contexts, in_numpy, matrices
 
 pytestmark = pytest.mark.usefixtures("compiler")
@@ -176,7 +176,7 @@ def test_bits_do_not_depend_on_helpers_and_a_gradient_is_the_mean_of_its_groups(
 @settings(max_examples=50, deadline=None)
 @given(stacks(most=11))
 def test_what_a_block_takes_is_what_auto_asks(single: Plain, architecture: Architecture[Any]) -> None:
-    assert block_bytes(architecture) == WIDEST * single.block_vectors(architecture)
+    assert block_bytes(architecture) == VECTOR * single.block_vectors(architecture)
 
 
 @pytest.mark.slow
