@@ -30,11 +30,11 @@ def impossible(architecture: Architecture[Any], training: Any) -> str:
 
 def slower(architecture: Architecture[Any], training: Any) -> str:
     """Why `auto` leaves a stack to XLA, though the C++ computes it; "" where it is at least 1.2 times as fast."""
-    size, tasks = block_bytes(architecture), training.batch_size // training.micro_batches
-    if size > LARGEST_BLOCK:
-        return f"a block of its tasks takes {size // 1024} KiB, and up to {LARGEST_BLOCK // 1024} were measured to be faster"
-    if architecture.model.num_layers == 1 and architecture.width > MOST_CHANNELS_ALONE:
-        width, most = architecture.width, MOST_CHANNELS_ALONE
+    size, tasks = block_bytes(architecture) // 1024, training.batch_size // training.micro_batches
+    width, largest, most = architecture.width, LARGEST_BLOCK // 1024, MOST_CHANNELS_ALONE
+    if size > largest:
+        return f"a block of its tasks takes {size} KiB, and up to {largest} were measured to be faster"
+    if architecture.model.num_layers == 1 and width > most:
         return f"one layer of {width} channels is as fast by XLA: up to {most} are faster"
     if tasks < FEWEST_TASKS:
         return f"a batch has {tasks} tasks, fewer than {FEWEST_TASKS}"
