@@ -203,7 +203,7 @@ def llc_curve(folder: Path, config: bytes) -> Readers:
 
 def benchmark_results(path: Path, results: Path, monkeypatch: pytest.MonkeyPatch) -> Readers:
     """Of a machine, some of them; and of a check of a GPU that was begun."""
-    facts = json.loads(next(results.glob("*.json")).read_bytes())
+    facts = json.loads((results / "amd-epyc-2-threads.json").read_bytes())
     facts["results"] = {name: facts["results"][name] for name in ("lsa1_1", "evaluation", "same_loss")}
     path.write_text(json.dumps(facts))
     monkeypatch.setattr(gpu_check, "_device", lambda: "cpu")
