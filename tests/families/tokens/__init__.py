@@ -1,7 +1,0 @@
-"""Sequences of Markov chains, a family of its own: `--plugin tests/families/tokens`."""
-
-from icl_lab.lab import plugins
-
-from .config import FAMILY
-
-plugins.family(FAMILY)
