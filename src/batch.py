@@ -30,6 +30,17 @@ def context_shapes(
     return shapes | {"w": (tasks, dim if weights is None else weights)}
 
 
+class TokenBatch(NamedTuple):
+    """B sequences of symbols: the rows x [B, R] that a model reads, and what comes next, y_query [B, T - 1].
+
+    Where a start symbol stands before a sequence, R is T and the first row, which only it has, predicts nothing;
+    else R is T - 1.
+    """
+
+    x: Array
+    y_query: Array
+
+
 class StringBatch(NamedTuple):
     """B strings: symbols uint8 [B, L], pads being the number behind the last symbol."""
 

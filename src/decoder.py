@@ -1,11 +1,11 @@
 """A causal decoder on sequences of pairs: one pass gives all K predictions, each from the pairs before it.
 
-Two kinds of block, and choices that both leave open. gpt2, of Raventos et al. 2023: biases everywhere, GELU, weights
+Kinds of block, and choices that all leave open. gpt2, of Raventos et al. 2023: biases everywhere, GELU, weights
 N(0, .02^2), those of residual outputs smaller by sqrt(2 L), one output channel. regression, of Hoogland et al. 2024 and
 Carroll et al. 2025: no biases in attention, ReLU, uniform weights within 1/sqrt(fan-in), as many output channels as a
-token has. Both papers' attention is softmax, their positions are learned, layer norms stand before attention and MLP
-and before the read-out, which is channel 0 at the inputs' rows. Layer norms after the sums, as in Vaswani et al. 2017,
-leave none for the read-out.
+token has. plain: no biases in attention, ReLU, weights N(0, 1 / fan-in). Both papers' attention is softmax, their
+positions are learned, layer norms stand before attention and MLP and before the read-out, which is channel 0 at the
+inputs' rows. Layer norms after the sums, as in Vaswani et al. 2017, leave none for the read-out.
 """
 
 from __future__ import annotations
@@ -53,6 +53,10 @@ def _uniform(fan_in: int, layers: int) -> Initialiser:
     return hk.initializers.RandomUniform(-1 / math.sqrt(fan_in), 1 / math.sqrt(fan_in))
 
 
+def _scaled(fan_in: int, layers: int) -> Initialiser:
+    return hk.initializers.RandomNormal(1 / math.sqrt(fan_in))
+
+
 def _zeros(fan_in: int, layers: int) -> Initialiser:
     return jnp.zeros
 
@@ -60,6 +64,7 @@ def _zeros(fan_in: int, layers: int) -> Initialiser:
 BLOCKS = {
     "gpt2": Kind(True, _normal, _normal_residual_output, _zeros),
     "regression": Kind(False, _uniform, _uniform, _uniform),
+    "plain": Kind(False, _scaled, _scaled, _zeros),
 }
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "gelu": jax.nn.gelu,
@@ -98,13 +103,13 @@ def decode(tokens: Array, model: DecoderConfig, hook: Hook = no_hook) -> Array:
     its rows; nothing follows from it.
     """
     _, num_rows, token_width = tokens.shape
-    stream = Embedding(model, "embed")(tokens, hook)
+    stream, positions = Embedding(model, "embed")(tokens, hook)
     read_out = read_out_of(model, token_width)
     rows = np.arange(num_rows)
     for layer in range(model.num_layers):
         last = layer == model.num_layers - 1 and hook is no_hook
         rows = np.arange(0, num_rows, 2) if last else rows
-        stream = Block(model, f"layer_{layer}")(stream, rows, layer, hook)
+        stream = Block(model, f"layer_{layer}")(stream, positions, rows, layer, hook)
         stream = hook("resid_post", layer, stream)
         if hook is not no_hook:
             hook("prediction", layer, read_out(stream[:, ::2]))
@@ -131,41 +136,51 @@ class Part(hk.Module):
 
 
 class Embedding(Part):
-    """From tokens [B, T, W] to the stream [B, T, d]: a linear map, and a vector for each position if one is added."""
+    """From tokens [B, T, W] to the stream [B, T, d], and what queries and keys see besides it, if anything.
 
-    def __call__(self, tokens: Array, hook: Hook) -> Array:
-        """The stream below the first block."""
-        embedded = self.linear(tokens, self.model.d_model, "linear", bias=False)
-        positions = self._positions(tokens.shape[1], embedded.dtype)
+    A linear map, and a vector for each position if one is added, to the stream or to what queries and keys are made of.
+    """
+
+    def __call__(self, tokens: Array, hook: Hook) -> tuple[Array, Array | None]:
+        """The stream below the first block, and the positions [B, T, d] of queries and keys."""
+        return self.placed(self.linear(tokens, self.model.d_model, "linear", bias=False), hook)
+
+    @hk.transparent
+    def placed(self, embedded: Array, hook: Hook) -> tuple[Array, Array | None]:
+        """The same of what is embedded already."""
+        positions = self._positions(embedded.shape[1], embedded.dtype)
         embedded = hook("embed", None, embedded)
         if positions is None:
-            return embedded
-        return embedded + hook("pos_embed", None, jnp.broadcast_to(positions[None], embedded.shape))
+            return embedded, None
+        shown = hook("pos_embed", None, jnp.broadcast_to(positions[None], embedded.shape))
+        return (embedded, shown) if self.model.positions == "query_key" else (embedded + shown, None)
 
     @hk.transparent
     def _positions(self, rows: int, dtype: jnp.dtype) -> Array | None:
         """What is added to each row [T, d]; None where nothing is."""
         width = self.model.d_model
-        if self.model.positions == "learned":
+        if self.model.positions in ("learned", "query_key"):
             return hk.get_parameter("positions", (rows, width), init=self.kind.weights(rows, self.model.num_layers))
         return jnp.asarray(sinusoids(rows, width), dtype) if self.model.positions == "sinusoidal" else None
 
 
 class Block(Part):
-    """Attention over the rows up to one's own, then an MLP, each added to the stream, between layer norms.
+    """Attention over the rows up to one's own, then an MLP if there is one, each added to the stream, between norms.
 
     pre: s + attention(norm(s)), then s + MLP(norm(s)). post: norm(s + attention(s)), then norm(s + MLP(s)); the hook's
     resid_mid and resid_post are the stream, that is what the norms give.
     """
 
-    def __call__(self, stream: Array, rows: np.ndarray, layer: int, hook: Hook) -> Array:
+    def __call__(self, stream: Array, positions: Array | None, rows: np.ndarray, layer: int, hook: Hook) -> Array:
         """These rows of stream [B, T, d], updated."""
         model = self.model
         stream = hook("resid_pre", layer, stream)
         kept = stream[:, rows] if len(rows) < stream.shape[1] else stream
         seen = self.norm(stream, "pre", "attention_norm")
-        update = CausalAttention(model, "attention")(seen, rows, layer, hook)
+        update = CausalAttention(model, "attention")(seen, positions, rows, layer, hook)
         added = self.norm(kept + hook("attn_out", layer, update), "post", "attention_norm")
+        if model.mlp_width == 0:
+            return kept + added if model.doubled_residual else added
         added = hook("resid_mid", layer, added)
         hidden = self.linear(self.norm(added, "pre", "mlp_norm"), model.mlp_width, "mlp_in")
         hidden = hook("mlp.post", layer, ACTIVATIONS[choices_of(model).activation](hook("mlp.pre", layer, hidden)))
@@ -177,21 +192,29 @@ class Block(Part):
 class CausalAttention(Part):
     """Attention of H heads over the rows up to one's own: weights(q . k), of the layer's kind, times values.
 
-    With rotary positions q and k, and what the hook sees of them, are the turned ones: scores are their products.
+    With rotary positions q and k, and what the hook sees of them, are the turned ones: scores are their products. With
+    relative ones sqrt(C) b, of a learned b for each head and distance, is added to them.
     """
 
-    def __call__(self, seen: Array, rows: np.ndarray, layer: int, hook: Hook) -> Array:
-        """Updates [B, R, d] of these rows of what is seen [B, T, d]."""
+    def __call__(self, seen: Array, positions: Array | None, rows: np.ndarray, layer: int, hook: Hook) -> Array:
+        """Updates [B, R, d] of these rows of what is seen [B, T, d]; `positions` are added for queries and keys."""
         width, heads = self.model.d_model, self.model.num_heads
         biased = self.kind.attention_bias
-        stacked = self.linear(seen, 3 * width, "query_key_value", biased)
+        if positions is None:
+            parts = jnp.split(self.linear(seen, 3 * width, "query_key_value", biased), 3, axis=-1)
+        else:
+            parts = jnp.split(self.linear(seen + positions, 2 * width, "query_key", biased), 2, axis=-1)
+            parts.append(self.linear(seen, width, "value", biased))
         split = (*seen.shape[:2], heads, width // heads)
-        query, key, value = (part.reshape(split) for part in jnp.split(stacked, 3, axis=-1))
+        query, key, value = (part.reshape(split) for part in parts)
         if self.model.positions == "rotary":
             query, key = rotated(query), rotated(key)
         query, key, value = hook("attn.q", layer, query), hook("attn.k", layer, key), hook("attn.v", layer, value)
         query = query[:, rows] if len(rows) < query.shape[1] else query
-        scores = hook("attn.scores", layer, jnp.einsum("brhc,bthc->bhrt", query, key))
+        scores = jnp.einsum("brhc,bthc->bhrt", query, key)
+        if self.model.positions == "relative":
+            scores = scores + math.sqrt(width // heads) * self._by_distance(rows, scores.shape[-1], scores.dtype)[None]
+        scores = hook("attn.scores", layer, scores)
         weights = hook("attn.pattern", layer, causal_weights(self.model.kind(layer), scores, rows, width // heads))
         pooled = hook("attn.z", layer, jnp.einsum("bhrt,bthc->brhc", weights, value))
         output = Linear(width, self.model, biased, True, "output") if self.model.attention_output else None
@@ -202,6 +225,12 @@ class CausalAttention(Part):
             return update if output is None else output.with_bias(update, width)
         pooled = pooled.reshape(*query.shape[:2], width)
         return pooled if output is None else output(pooled)
+
+    @hk.transparent
+    def _by_distance(self, rows: np.ndarray, count: int, dtype: jnp.dtype) -> Array:
+        """b [H, R, T] of the distances r - t; of keys that a row does not see, what is masked anyway."""
+        learned: Array = hk.get_parameter("distances", (self.model.num_heads, count), dtype, jnp.zeros)
+        return learned[:, np.maximum(rows[:, None] - np.arange(count)[None], 0)]
 
 
 def each_head_alone(pooled: Array) -> Array:

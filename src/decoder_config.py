@@ -19,11 +19,15 @@ class OwnChoices(NamedTuple):
     read_out: str
 
 
-BLOCKS = {"gpt2": OwnChoices("gelu", "label"), "regression": OwnChoices("relu", "token")}
+BLOCKS = {
+    "gpt2": OwnChoices("gelu", "label"),
+    "regression": OwnChoices("relu", "token"),
+    "plain": OwnChoices("relu", "label"),
+}
 BLOCKS_OWN = "block"  # the word that leaves a choice to the block
 ACTIVATIONS = ("gelu", "relu", "silu", "tanh")
 READ_OUTS = ("label", "token")
-POSITIONS = ("learned", "sinusoidal", "rotary", "none")
+POSITIONS = ("learned", "sinusoidal", "rotary", "query_key", "relative", "none")
 NORMS = ("pre", "post")
 SEQUENCES = tuple(name for name, layout in TOKENS.items() if layout.rows_of_a_pair == 2)
 # loss -> its degree d: of labels c times as large it is c^d times as large
@@ -34,9 +38,10 @@ LOSSES = {"half_squared_error": 2, "absolute_error": 1}
 class DecoderConfig:
     """A causal decoder of `d_model` channels, made of blocks.
 
-    A block is gpt2's, or that of the smaller regression transformer, which may lack attention's output projection
-    (`attention_output`) and may add a block's input to its output a second time (`doubled_residual`). The other fields
-    are choices that both leave open: `attention` names the kind of each layer, as in a stack; layer norms stand before
+    A block is gpt2's, that of the smaller regression transformer, which may lack attention's output projection
+    (`attention_output`) and may add a block's input to its output a second time (`doubled_residual`), or a plain one
+    of weights N(0, 1 / fan-in). Without an `mlp_width` it is attention alone. The other fields are
+    choices that all leave open: `attention` names the kind of each layer, as in a stack; layer norms stand before
     attention and MLP (`norm` pre, and one before the read-out) or after each sum (post); `mlp_ratio`, where it is above
     0, sets `mlp_width` to so many times `d_model`.
     """
@@ -44,7 +49,7 @@ class DecoderConfig:
     num_layers: int = field(1, "layers", least=1)
     num_heads: int = field(1, "heads of each layer", least=1)
     d_model: int = field(32, "channels of a row")
-    mlp_width: int = field(128, "hidden channels of an MLP; 0: none")
+    mlp_width: int = field(128, "hidden channels of an MLP; 0: none", least=0)
     layer_norm: bool = field(False, "layer normalisation before each layer")
     block: str = field("gpt2", "kind of a decoder's block", names=BLOCKS)
     attention_output: bool = field(True, "a matrix after the heads")
@@ -53,7 +58,12 @@ class DecoderConfig:
     tokens: str = field(
         "interleaved", "what a token holds; interleaved_shared: the label in the first channel of x", names=SEQUENCES
     )
-    positions: str = field("learned", "how rows know where they stand", names=POSITIONS)
+    positions: str = field(
+        "learned",
+        "how rows know where they stand; query_key: learned, added to what queries and keys are made of; relative: "
+        "learned numbers by distance, added to scores",
+        names=POSITIONS,
+    )
     norm: str = field("pre", "layer norms before attention and MLP, or after each sum", names=NORMS)
     mlp_ratio: float = field(
         0.0, "hidden channels of an MLP over d_model, which set mlp_width; 0: they do not", low=0, high=1024
@@ -76,10 +86,6 @@ class DecoderConfig:
             f"d_model is {size}; it does not divide among {heads} heads",
         )
         object.__setattr__(self, "mlp_width", mlp_width_of(self))
-        require(
-            self.mlp_width > 0,
-            f"mlp_width is {self.mlp_width}; a decoder's block has an MLP",
-        )
         check_choices(self)
 
     def kind(self, layer: int) -> str:

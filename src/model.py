@@ -65,7 +65,7 @@ class Model(NamedTuple):
 def as_model(
     stack: Callable[[Array, Hook], Array],
     tokenise: Callable[[Batch], Array],
-    tokens_of_a_task: tuple[int, int],
+    tokens_of_a_task: tuple[int, ...],
     loss: str = "half_squared_error",
     by_layer: bool = False,
     deep_supervision: bool = False,

@@ -357,7 +357,7 @@ def test_without_noise_a_run_has_no_predictors_to_compare_with(workshop: Worksho
         ("--task_distribution foo", "argument --task_distribution: invalid choice: 'foo'"),
         ("--num_heads 3", "d_model is 32; it does not divide among 3 heads"),
         ("--noise_std -1", "noise_std is -1.0; it must be at least 0"),
-        ("--config.mlp_width=0", "mlp_width is 0; a decoder's block has an MLP"),
+        ("--config.mlp_width=-1", "mlp_width is -1; it must be a whole number of at least 0"),
         ("--config.triangle=perhaps", "triangle is 'perhaps'; it must be true or false"),
         ("--config.schedule=foo", "schedule is 'foo'; it must be one of constant, cosine, linear_up_down"),
         ("--config.merged=true", "unknown config key 'merged' of the family diversity"),
