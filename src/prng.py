@@ -171,6 +171,8 @@ class Purpose(IntEnum):
     EIGENVALUES = 27
     # of a run that starts from given parameters
     TRAIN_FROM = 28
+    # of a run's baselines
+    FITTED = 29
 
 
 def purpose_key(key: Array, purpose: int) -> Array:
