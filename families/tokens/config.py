@@ -64,12 +64,12 @@ class TokensConfig(RunConfig):
     def batch_shapes(self) -> dict[str, tuple[int, ...]]:
         """The shapes of the evaluation batch, by field."""
         tasks, data = self.eval_tasks, self.data
-        return {"x": (tasks, data.rows), "y_query": (tasks, data.length - 1)}
+        return {"x": (tasks, data.rows), "y_query": (tasks, data.num_tokens - 1)}
 
     def run_words(self) -> list[str]:
         """The source and the depth in words."""
         data = self.data
-        words = [f"k{data.num_symbols}", f"T{data.length}", f"order{data.order}", f"M{data.num_chains}"]
+        words = [f"k{data.num_symbols}", f"T{data.num_tokens}", f"order{data.chain_order}", f"M{data.num_chains}"]
         return [*words, f"L{self.model.num_layers}", f"steps{self.training.steps}"]
 
     def task_seconds(self) -> float:
@@ -86,8 +86,8 @@ MARKOV: dict[str, Any] = {
     "mlp_width": 0,
     "positions": "relative",
     "num_symbols": 3,
-    "length": 64,
-    "start": True,
+    "num_tokens": 64,
+    "start_token": True,
     "lr": 3e-3,
     "b1": 0.9,
     "b2": 0.999,
@@ -99,21 +99,24 @@ MARKOV: dict[str, Any] = {
     "test_tasks": 4096,
     "snapshots": True,
 }
-PLATEAU = MARKOV | {"layer_norm": True, "embedding_std": 0.02, "start": False, "steps": 2500}
+PLATEAU = MARKOV | {"layer_norm": True, "embedding_std": 0.02, "start_token": False, "steps": 2500}
 
 MODELS: dict[str, dict[str, Preset]] = {
-    "markov": {"default": Preset(MARKOV), "paper": Preset(MARKOV | {"length": 100, "steps": 3000, "start": False})},
-    "markov_plateau": {"default": Preset(PLATEAU), "paper": Preset(PLATEAU | {"length": 100})},
+    "markov": {
+        "default": Preset(MARKOV),
+        "paper": Preset(MARKOV | {"num_tokens": 100, "steps": 3000, "start_token": False}),
+    },
+    "markov_plateau": {"default": Preset(PLATEAU), "paper": Preset(PLATEAU | {"num_tokens": 100})},
 }
 
 DEFAULT = TokensConfig()
 FLAGS = (
     flag_of(DEFAULT, "data.num_symbols"),
-    flag_of(DEFAULT, "data.length"),
-    flag_of(DEFAULT, "data.order"),
+    flag_of(DEFAULT, "data.num_tokens"),
+    flag_of(DEFAULT, "data.chain_order"),
     flag_of(DEFAULT, "data.concentration"),
     flag_of(DEFAULT, "data.num_chains", read=Either(INFINITY, math.inf, Whole(1))),
-    flag_of(DEFAULT, "data.start"),
+    flag_of(DEFAULT, "data.start_token"),
 )
 AXES = (
     *FLAGS,

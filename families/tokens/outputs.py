@@ -51,7 +51,9 @@ OUTPUTS = Outputs(
     loss_convention="loss: cross-entropy in nats a symbol, of x_2 .. x_T",
     test_loss=NamedLoss("test_loss", LOSS),
     columns=Columns(
-        columns.fields("data.num_symbols", "data.length", "data.order", "data.num_chains", "model.num_layers"),
+        columns.fields(
+            "data.num_symbols", "data.num_tokens", "data.chain_order", "data.num_chains", "model.num_layers"
+        ),
         {
             "trained": columns.trained,
             "test_loss_se": columns.at("headline", "loss_se"),

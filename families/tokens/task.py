@@ -36,7 +36,7 @@ AT_ONCE = 2**24  # numbers of a pool's posterior in memory
 def make_model(config: TokensConfig, shared: Shared = NO_ARRAYS) -> Model:
     """The decoder of a run config: always the same one for configs that differ in nothing it depends on."""
     data, model = config.data, config.model
-    return language_model.make_model(model, data.num_symbols, data.rows, model.table_std, data.start)
+    return language_model.make_model(model, data.num_symbols, data.rows, model.table_std, data.start_token)
 
 
 # --- sets of sequences ---
@@ -49,21 +49,21 @@ def sample(key: Array, pool: Array, data: TokenData, count: int, num_chains: Arr
     chosen = jax.random.randint(purpose_key(key, Purpose.CHOICE), (count,), 0, most).astype(jnp.uint32)
     numbers = jnp.where(fresh, jnp.arange(count, dtype=jnp.uint32), chosen)
     drawn_from = jnp.where(fresh, purpose_key(key, Purpose.TASK), pool)
-    chains = markov.chain_of(drawn_from, numbers, data.num_symbols, data.order, data.concentration)
-    return markov.walks(key, chains, data.order, data.length)
+    chains = markov.chain_of(drawn_from, numbers, data.num_symbols, data.chain_order, data.concentration)
+    return markov.walks(key, chains, data.chain_order, data.num_tokens)
 
 
 def as_batch(x: Array, data: TokenData) -> TokenBatch:
     """What a model reads of sequences [B, T], the start symbol being number k, and what comes next."""
     read = x[:, :-1]
-    if data.start:
+    if data.start_token:
         read = jnp.concatenate([jnp.full((len(x), 1), data.num_symbols, x.dtype), read], axis=1)
     return TokenBatch(read, x[:, 1:])
 
 
 def symbols_of(batch: TokenBatch, data: TokenData) -> Array:
     """The sequences x [B, T] of a batch."""
-    return jnp.concatenate([batch.x[:, int(data.start) :], batch.y_query[:, -1:]], axis=1)
+    return jnp.concatenate([batch.x[:, int(data.start_token) :], batch.y_query[:, -1:]], axis=1)
 
 
 def batches(config: TokensConfig) -> BatchFn:
@@ -101,7 +101,7 @@ def chains_of(config: TokensConfig) -> Array:
     """The chains [M, k^n, k] of a run's pool."""
     data, pool = config.data, _pool_key(np.uint32(config.data_seed))
     numbers = jnp.arange(int(data.num_chains), dtype=jnp.uint32)
-    return markov.chain_of(pool, numbers, data.num_symbols, data.order, data.concentration)
+    return markov.chain_of(pool, numbers, data.num_symbols, data.chain_order, data.concentration)
 
 
 # --- exact predictors ---
@@ -121,10 +121,10 @@ def exact_predictors(config: TokensConfig) -> dict[str, Any]:
     predictors: dict[str, Any] = {
         "uniform": partial(markov.uniform, num_symbols=data.num_symbols),
         "unigram": partial(markov.unigram, num_symbols=data.num_symbols, pseudo_count=fitted),
-        "bayes": partial(markov.bayes, num_symbols=data.num_symbols, order=data.order, alpha=data.concentration),
+        "bayes": partial(markov.bayes, num_symbols=data.num_symbols, order=data.chain_order, alpha=data.concentration),
     }
     if data.num_chains < math.inf:
-        predictors["pool"] = partial(_of_pool, chains=chains_of(config), order=data.order)
+        predictors["pool"] = partial(_of_pool, chains=chains_of(config), order=data.chain_order)
     return predictors
 
 

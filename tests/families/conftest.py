@@ -8,7 +8,7 @@ import pytest
 from icl_lab.lab import plugins
 from icl_lab.lab.loaded_plugins import LOADED
 from icl_lab.lab.registries import ALL
-from tests.families.small import LOGISTIC, TOKENS
+from tests.families.small import LOGISTIC, READERS
 from tests.runners.tiny import workshop
 
 __all__ = ["workshop"]
@@ -30,5 +30,5 @@ def fresh() -> Iterator[None]:
 @pytest.fixture
 def both(fresh: None) -> None:
     """Both families in this process."""
-    for folder in (LOGISTIC, TOKENS):
+    for folder in (LOGISTIC, READERS):
         plugins.load(folder)

@@ -5,7 +5,7 @@ from pathlib import Path
 from icl_lab.store import layout
 from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, ROOT, Workshop, results
 
-LOGISTIC, TOKENS = (Path(__file__).parent / name for name in ("logistic", "tokens"))
+LOGISTIC, READERS = (Path(__file__).parent / name for name in ("logistic", "readers"))
 RUN, SWEEP = "runners.run", "sweeps.run"
 
 STEPS, EVERY, TASKS = 40, 15, 32

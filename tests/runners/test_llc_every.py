@@ -10,8 +10,8 @@ from icl_lab.store import layout, rundir
 from icl_lab.store.llc_rows import is_usable
 from icl_lab.store.metrics import read_metrics
 from tests.analysis.llc_runs import words
+from tests.families.small import READERS
 from tests.families.small import SIZES as PLUGIN_SIZES
-from tests.families.small import TOKENS
 from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, LSA1, RECORDED, SIZES, Workshop, copied, results
 
 EVERY = ("--llc_every", 2, *words("llc_"))
@@ -114,7 +114,7 @@ def test_bad_settings_are_refused_before_a_run_is_cleared(
 
 
 def test_a_model_without_a_null_predictor_says_what_to_add(workshop: Workshop, tmp_path: Path) -> None:
-    line = ["runners.run", "reader", *PLUGIN_SIZES, "--plugin", TOKENS, "--out", tmp_path / "run"]
+    line = ["runners.run", "reader", *PLUGIN_SIZES, "--plugin", READERS, "--out", tmp_path / "run"]
     done = workshop.run(*line, *EVERY)
     assert done.returncode == 2
     assert done.stderr == (
@@ -126,7 +126,7 @@ def test_a_model_without_a_null_predictor_says_what_to_add(workshop: Workshop, t
 
 @pytest.mark.slow
 def test_a_plugins_model_is_estimated(workshop: Workshop, tmp_path: Path) -> None:
-    logistic = TOKENS.with_name("logistic")
+    logistic = READERS.with_name("logistic")
     line = ["runners.run", "logistic", *PLUGIN_SIZES, "--plugin", logistic, "--out", tmp_path / "run"]
     done = workshop.run(*line, *EVERY)
     assert done.returncode == 0, done.stderr

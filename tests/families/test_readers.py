@@ -25,24 +25,24 @@ from tests.doors import snapshot
 from tests.families.small import (
     KEPT,
     PACK,
+    READERS,
     RECORDED,
     RUN,
     SIZES,
     SWEEP,
     TASKS,
-    TOKENS,
     killed_and_resumed,
     trained,
 )
 from tests.runners.tiny import INTERRUPTED, Workshop, copied, results
 
-PLUGIN = ["--plugin", TOKENS]
+PLUGIN = ["--plugin", READERS]
 VOCAB, LENGTH, CHANNELS = 6, 16, 8
 
 # another matrix of the same seed, as another version of NumPy might make it
 OTHER = """
 import numpy as np
-from tokens import config
+from readers import config
 config.embedding = lambda of: np.ones((of.data.vocab, of.model.channels), np.float32)
 """
 
@@ -50,13 +50,13 @@ config.embedding = lambda of: np.ones((of.data.vocab, of.model.channels), np.flo
 @pytest.fixture
 def reader(workshop: Workshop) -> Path:
     """A run of the first model. Read only."""
-    return trained(workshop, "reader", TOKENS, "reader")
+    return trained(workshop, "reader", READERS, "reader")
 
 
 @pytest.fixture
 def boosted(workshop: Workshop, reader: Path) -> Path:
     """A run of the model that builds on it, beside it. Read only."""
-    return trained(workshop, "boosted_reader", TOKENS, "boosted")
+    return trained(workshop, "boosted_reader", READERS, "boosted")
 
 
 @pytest.fixture
@@ -108,9 +108,9 @@ def test_its_batch_is_its_own(reader: Path, both: None) -> None:
 def test_targets_follow_a_chain(both: None) -> None:
     """Over many sequences of one chain, the share of each transition is its probability."""
     import jax
-    from tokens import config, task
+    from readers import config, task
 
-    long = config.TokensConfig(data=config.ChainData(vocab=3, length=20_000))
+    long = config.ReadersConfig(data=config.ChainData(vocab=3, length=20_000))
     chains = task.sample(jax.random.key(0), long, 1)
     pairs = Counter(zip(chains.batch.tokens[0].tolist(), chains.batch.targets[0].tolist(), strict=True))
     for state in range(3):
@@ -170,7 +170,7 @@ def test_a_pack_holds_the_shared_arrays_once(boosted: Path, workshop: Workshop, 
     """Three seeds on one base: their states have an axis of runs and the shared arrays none. Bits are those alone."""
     copied(reader, tmp_path / "reader")
     values = [{"data_seed": seed, "init_seed": seed} for seed in range(3)]
-    done = workshop.python("-c", PACK, boosted, tmp_path, TOKENS, json.dumps(values))
+    done = workshop.python("-c", PACK, boosted, tmp_path, READERS, json.dumps(values))
     assert done.returncode == 0, done.stderr
     together, alone = ([results(tmp_path / f"{how}_{i}") for i in range(3)] for how in ("together", "alone"))
     assert together == alone
@@ -204,9 +204,9 @@ def test_checkpoints_hold_no_shared_array(reader: Path, workshop: Workshop, tmp_
 
 def test_the_hash_of_the_array_is_in_the_id_and_in_the_static_shape(both: None) -> None:
     """SHA-256 of type and shape in JSON, then the bytes."""
-    from tokens.config import ReaderModel, TokensConfig
+    from readers.config import ReaderModel, ReadersConfig
 
-    config = with_dependencies(TokensConfig())
+    config = with_dependencies(ReadersConfig())
     matrix = np.random.default_rng(0).standard_normal((VOCAB, CHANNELS), np.float32)
     digest = hashlib.sha256(b'["<f4", [6, 8]]' + matrix.tobytes()).hexdigest()[:16]
     assert config.shared == (f"embedding:{digest}",)
@@ -214,8 +214,8 @@ def test_the_hash_of_the_array_is_in_the_id_and_in_the_static_shape(both: None) 
     assert config_id(changed) != config_id(config)
     assert static_shape(changed) != static_shape(config)
     assert static_shape(replace(config, data_seed=7)) == static_shape(config)
-    assert with_dependencies(TokensConfig(model=ReaderModel(embedding_seed=1))).shared != config.shared
-    assert with_dependencies(TokensConfig(model=ReaderModel(boosted=True))).requires == (config_id(config),)
+    assert with_dependencies(ReadersConfig(model=ReaderModel(embedding_seed=1))).shared != config.shared
+    assert with_dependencies(ReadersConfig(model=ReaderModel(boosted=True))).requires == (config_id(config),)
 
 
 def test_an_array_that_changed_is_refused(
@@ -288,7 +288,7 @@ def test_a_boosted_run_begins_where_its_base_ended(reader: Path, boosted: Path) 
 
 
 def test_a_base_seed_is_refused_where_nothing_is_boosted(both: None) -> None:
-    from tokens.config import ReaderModel
+    from readers.config import ReaderModel
 
     with pytest.raises(ConfigError, match="base_seed is 1, but the model is not a boosted one"):
         ReaderModel(base_seed=1)

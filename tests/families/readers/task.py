@@ -18,7 +18,7 @@ from icl_lab.src.statistics import means_and_errors
 from icl_lab.src.train import Shared
 from icl_lab.store.params import flattened, nested
 
-from .config import EMBEDDING, TokenBatch, TokensConfig
+from .config import EMBEDDING, MaskedBatch, ReadersConfig
 
 BASE = "base."  # before the names of the frozen parameters
 
@@ -26,18 +26,18 @@ BASE = "base."  # before the names of the frozen parameters
 class EvalSet(NamedTuple):
     """What a run is evaluated on: its evaluation batch, and the loss log V of equal probabilities."""
 
-    batch: TokenBatch
+    batch: MaskedBatch
     uniform_loss: float
 
 
 class Chains(NamedTuple):
     """Sequences, and the probabilities [B, V, V] of the chains that they are of."""
 
-    batch: TokenBatch
+    batch: MaskedBatch
     transitions: Array
 
 
-def sample(key: Array, config: TokensConfig, batch_size: int) -> Chains:
+def sample(key: Array, config: ReadersConfig, batch_size: int) -> Chains:
     """Each row of a chain's transitions is uniform on the simplex, as are first states and lengths."""
     vocab, length = config.data.vocab, config.data.length
     weights = jax.random.exponential(purpose_key(key, Purpose.TASK), (batch_size, vocab, vocab))
@@ -54,7 +54,7 @@ def sample(key: Array, config: TokensConfig, batch_size: int) -> Chains:
     sequences = jnp.concatenate([first[None], states]).T
     lengths = jax.random.randint(purpose_key(key, Purpose.CHOICE), (batch_size, 1), 1, length + 1)
     mask = jnp.broadcast_to(jnp.arange(length)[None], (batch_size, length)) < lengths
-    return Chains(TokenBatch(sequences[:, :-1], sequences[:, 1:], mask), transitions)
+    return Chains(MaskedBatch(sequences[:, :-1], sequences[:, 1:], mask), transitions)
 
 
 def masked_mean(values: Array, mask: Array) -> Array:
@@ -76,7 +76,7 @@ def read(embedded: Array, vocab: int) -> Array:
     return logits
 
 
-def make_model(config: TokensConfig, shared: Shared = NO_ARRAYS) -> Model:
+def make_model(config: ReadersConfig, shared: Shared = NO_ARRAYS) -> Model:
     """A reader; a boosted one adds its logits to those of the frozen one."""
     matrix, length = shared[EMBEDDING], config.data.length
     transformed: Any = hk.without_apply_rng(hk.transform(lambda embedded: read(embedded, config.data.vocab)))
@@ -85,18 +85,18 @@ def make_model(config: TokensConfig, shared: Shared = NO_ARRAYS) -> Model:
         params: Params = transformed.init(key, jnp.zeros((1, length, config.model.channels)))
         return params
 
-    def predict(params: Params, batch: TokenBatch) -> Array:
+    def predict(params: Params, batch: MaskedBatch) -> Array:
         embedded = matrix[batch.tokens]
         logits: Array = transformed.apply(params, embedded)
         return logits + transformed.apply(base_of(shared), embedded) if config.model.boosted else logits
 
-    def losses(params: Params, batch: TokenBatch) -> Array:
+    def losses(params: Params, batch: MaskedBatch) -> Array:
         return masked_mean(cross_entropies(predict(params, batch), batch.targets), batch.mask)
 
     return Model(init, predict, losses)
 
 
-def frozen(config: TokensConfig, runs: list[Any]) -> dict[str, Any]:
+def frozen(config: ReadersConfig, runs: list[Any]) -> dict[str, Any]:
     """The parameters of the run that a boosted one adds to, as shared arrays."""
     return {f"{BASE}{name}": array for params in runs for name, array in flattened(params).items()}
 
@@ -110,13 +110,13 @@ def base_of(shared: Shared) -> Params:
 _sample = jax.jit(sample, static_argnums=(1, 2))
 
 
-def make_eval_set(config: TokensConfig, shared: Shared) -> EvalSet:
+def make_eval_set(config: ReadersConfig, shared: Shared) -> EvalSet:
     """The evaluation set of a config; its batch is also the analysis batch."""
     chains: Chains = _sample(task_key(config, Purpose.EVAL), config, config.eval_tasks)
     return EvalSet(chains.batch, math.log(config.data.vocab))
 
 
-def make_test_chains(config: TokensConfig) -> Chains:
+def make_test_chains(config: ReadersConfig) -> Chains:
     """The test set, with its chains."""
     chains: Chains = _sample(task_key(config, Purpose.TEST_SET), config, config.test_tasks)
     return chains
@@ -127,7 +127,7 @@ def eval_metrics(model: Model, params: Any, eval_set: EvalSet) -> dict[str, floa
     return {"eval_loss": float(_loss(model, params, eval_set.batch)), "eval_uniform_loss": eval_set.uniform_loss}
 
 
-def _mean_loss(model: Model, params: Any, batch: TokenBatch) -> Array:
+def _mean_loss(model: Model, params: Any, batch: MaskedBatch) -> Array:
     return model.loss(params, batch)
 
 
@@ -147,7 +147,7 @@ def predictions(model: Model, params: Any, eval_set: EvalSet) -> dict[str, Array
     return {"losses": jax.jit(model.losses)(params, eval_set.batch)}
 
 
-def test_metrics(config: TokensConfig, model: Model, params: Any, eval_set: EvalSet) -> dict[str, Any]:
+def test_metrics(config: ReadersConfig, model: Model, params: Any, eval_set: EvalSet) -> dict[str, Any]:
     """The loss on the test set, and that of who knows the chains."""
     chains = make_test_chains(config)
     losses = {"loss": jax.jit(model.losses)(params, chains.batch), "chain_loss": _losses_of_the_chain(chains)}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 EMBEDDING = "embedding"  # the shared array
 
 
-class TokenBatch(NamedTuple):
+class MaskedBatch(NamedTuple):
     """B sequences: tokens and the ones after them, int32 [B, T], and which of them are there, bool [B, T]."""
 
     tokens: Array
@@ -58,10 +58,10 @@ class ReaderModel:
 
 
 @dataclass(frozen=True)
-class TokensConfig(RunConfig):
+class ReadersConfig(RunConfig):
     """A run of the family."""
 
-    family: ClassVar[str] = "tokens"
+    family: ClassVar[str] = "readers"
 
     name: str = "reader"
     data: ChainData = ChainData()
@@ -69,7 +69,7 @@ class TokensConfig(RunConfig):
 
     def batch_shapes(self) -> dict[str, tuple[int, ...]]:
         """The shapes of the evaluation batch, by field."""
-        return dict.fromkeys(TokenBatch._fields, (self.eval_tasks, self.data.length))
+        return dict.fromkeys(MaskedBatch._fields, (self.eval_tasks, self.data.length))
 
     def run_words(self) -> list[str]:
         """What distinguishes a run of a sweep."""
@@ -83,7 +83,7 @@ class TokensConfig(RunConfig):
         """The array that runs have in common."""
         return {EMBEDDING: embedding(self)}
 
-    def required_runs(self) -> list[TokensConfig]:
+    def required_runs(self) -> list[ReadersConfig]:
         """The run whose logits a boosted one adds to: of the same settings, but with the base's seed."""
         model = self.model
         if not model.boosted:
@@ -92,7 +92,7 @@ class TokensConfig(RunConfig):
         return [replace(base, data_seed=model.base_seed, init_seed=model.base_seed)]
 
 
-def embedding(config: TokensConfig) -> np.ndarray:
+def embedding(config: ReadersConfig) -> np.ndarray:
     """The frozen embedding, N(0, 1) [V, C]."""
     shape = (config.data.vocab, config.model.channels)
     return np.random.default_rng(config.model.embedding_seed).standard_normal(shape, np.float32)
@@ -110,9 +110,9 @@ MODELS = {
 }
 
 FAMILY = Family(
-    config=TokensConfig,
+    config=ReadersConfig,
     models=MODELS,
-    batch=TokenBatch,
+    batch=MaskedBatch,
     batch_types={"tokens": "int32", "targets": "int32", "mask": "bool"},
     axes=(
         Flag("length", "data.length", int, "most transitions of a sequence"),
