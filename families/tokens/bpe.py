@@ -11,6 +11,7 @@ import heapq
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -47,7 +48,7 @@ class Vocabulary(NamedTuple):
         """A piece's symbols after all merges, the earliest ones first."""
         none, characters = len(ranks), len(self.symbols) - len(self.merges)
         while len(symbols) > 1:
-            rank = min(ranks.get(pair, none) for pair in zip(symbols, symbols[1:], strict=False))
+            rank = min(ranks.get(pair, none) for pair in pairwise(symbols))
             if rank == none:
                 break
             symbols = _with(symbols, self.merges[rank], characters + rank)
@@ -62,9 +63,7 @@ def vocabulary_of(text: str, size: int) -> Vocabulary:
     """The vocabulary of a text; `ConfigError` if it has not so many distinct pieces."""
     require(FEWEST <= size <= MOST, f"vocabulary is {size}; it must be from {FEWEST} to {MOST}")
     letters = sorted(set(text))
-    require(
-        len(letters) > 1, f"the text has {len(letters)} distinct character{'s' * (len(letters) != 1)}; it needs two"
-    )
+    require(len(letters) > 1, f"the text has {len(letters)} distinct characters; it needs at least two")
     if len(letters) > size:
         raise ConfigError(f"vocabulary is {size}, but the text alone has {len(letters)} distinct characters")
     numbers = {letter: number for number, letter in enumerate(letters)}
@@ -87,7 +86,7 @@ class _Word(NamedTuple):
     """A piece of text as symbols, which merges shorten, and how often it comes."""
 
     symbols: list[int]
-    count: int
+    times: int
 
 
 class _Pairs:
@@ -124,9 +123,9 @@ class _Pairs:
                 heapq.heappush(self.heap, (-self.counts[other], other))
 
     def _add(self, place: int, word: _Word, sign: int) -> set[Pair]:
-        found = list(zip(word.symbols, word.symbols[1:], strict=False))
+        found = list(pairwise(word.symbols))
         for pair in found:
-            self.counts[pair] += sign * word.count
+            self.counts[pair] += sign * word.times
             (self.places[pair].add if sign > 0 else self.places[pair].discard)(place)
         return set(found)
 

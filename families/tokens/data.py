@@ -16,7 +16,8 @@ class TokenData:
     """Sequences of `num_tokens` symbols of Markov chains, of which all but the first are predicted.
 
     Each chain has `num_symbols`^`chain_order` rows from a symmetric Dirichlet distribution; of `num_chains` each
-    sequence has one, and of infinitely many its own. With a `start_token` a symbol of its own stands before every sequence.
+    sequence has one, and of infinitely many its own. With a `start_token` a symbol of its own stands before every
+    sequence.
     """
 
     num_symbols: int = field(3, "symbols of a sequence, k", least=2)

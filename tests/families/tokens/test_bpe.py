@@ -48,7 +48,7 @@ def test_a_text_is_shorter_in_symbols_and_as_training_left_it() -> None:
     [
         (TEXT, 255, "vocabulary is 255; it must be from 256 to 5000"),
         (TEXT, 5001, "vocabulary is 5001; it must be from 256 to 5000"),
-        ("a" * 5000, 256, "the text has 1 distinct character; it needs two"),
+        ("a" * 5000, 256, "the text has 1 distinct characters; it needs at least two"),
         (LETTERS * 2 + "0123456789" * 3 + "abcdefghijklmnop", 256, "but the text alone has 266 distinct characters"),
         ("ab ab ab", 256, "but the text has only 5 distinct pieces"),
     ],
@@ -60,4 +60,4 @@ def test_what_makes_no_vocabulary_is_refused(text: str, size: int, words: str) -
 
 def test_a_character_that_the_corpus_lacks_is_named() -> None:
     with pytest.raises(ConfigError, match="the text has 'Z', which is no symbol of the corpus"):
-        bpe.vocabulary_of(TEXT + LETTERS, 260).encode("low Z")
+        bpe.vocabulary_of(TEXT + LETTERS, 270).encode("low Z")

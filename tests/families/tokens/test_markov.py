@@ -46,7 +46,7 @@ def test_bayes_is_the_ratio_of_marginals(num_symbols: int, order: int, alpha: fl
     x = every_sequence(num_symbols, length)
     wanted = np.diff(log_marginals(x, num_symbols, order, alpha), axis=1)
     found = markov.bayes(jnp.asarray(x), num_symbols, order, alpha)
-    np.testing.assert_allclose(-markov.losses(found, x), wanted, atol=1e-6)
+    np.testing.assert_allclose(-markov.losses(found, jnp.asarray(x)), wanted, atol=1e-6)
     np.testing.assert_allclose(jnp.exp(found).sum(axis=-1), 1, atol=1e-6)
 
 
@@ -55,7 +55,7 @@ def test_its_loss_by_position_is_that_of_enumeration(num_symbols: int) -> None:
     x = every_sequence(num_symbols, 8)
     chance = np.exp(log_marginals(x, num_symbols, 1, 1.0)[:, -1])
     assert chance.sum() == pytest.approx(1, abs=1e-12)
-    found = markov.losses(markov.bayes(jnp.asarray(x), num_symbols), x)
+    found = markov.losses(markov.bayes(jnp.asarray(x), num_symbols), jnp.asarray(x))
     np.testing.assert_allclose(chance @ np.asarray(found, np.float64), PUBLISHED[num_symbols], atol=6e-6)
 
 

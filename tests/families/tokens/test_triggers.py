@@ -32,7 +32,7 @@ def test_bayes_is_the_ratio_of_marginals() -> None:
     with np.errstate(divide="ignore", invalid="ignore"):
         wanted = chance[:, 1:] / chance[:, :-1]
     found = triggers.bayes(jnp.asarray(x), LANGUAGE, RATE)
-    said = np.exp(-np.asarray(losses(found, x), np.float64))
+    said = np.exp(-np.asarray(losses(found, jnp.asarray(x)), np.float64))
     np.testing.assert_allclose(said, wanted, atol=2e-6)
     np.testing.assert_allclose(jnp.exp(found).sum(axis=-1), 1, atol=1e-6)
 
