@@ -132,7 +132,7 @@ def induction(scale: float) -> dict[str, dict[str, np.ndarray]]:
 
 
 def test_an_induction_head_by_hand_counts_what_followed() -> None:
-    """Its logits are the shares of what followed the row's symbol; the first row, which has none before, counts itself."""
+    """Its logits are shares of what followed a row's symbol; the first row, with none before it, counts itself."""
     model = replace(PLAIN, d_model=3 * K)
     decoder, batch = made(model), batch_of(9, count=50)
     params = induction(30.0)
