@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from icl_lab.families.languages.automata import Automaton, lengths_of, states_after
-from icl_lab.families.languages.cache import cached
+from icl_lab.families.cache import cached
 from icl_lab.families.languages.data import CodeConfig, LanguageData
 from icl_lab.families.languages.pools import Pool, Pools, alphabet, pools_of
 from icl_lab.src.checks import ConfigError, require
@@ -123,7 +123,7 @@ class Coded(NamedTuple):
 def coded_pools(data: LanguageData, code: CodeConfig) -> Coded:
     """The codes of a config's strings, of every kind but an autoencoder's. `ConfigError` for a dimension it lacks."""
     kept = f"codes {replace(data, num_pairs=1, positive_share=0.5)} {code}"
-    return cached(kept, lambda: _made(data, code), Coded._asdict, partial(_read, data))
+    return cached("languages", kept, lambda: _made(data, code), Coded._asdict, partial(_read, data))
 
 
 def _read(data: LanguageData, arrays: Mapping[str, np.ndarray]) -> Coded:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from icl_lab.families.languages.automata import Automaton, agree
-from icl_lab.families.languages.cache import cached
+from icl_lab.families.cache import cached
 from icl_lab.families.languages.data import LanguageData
 from icl_lab.families.languages.named import RANDOM, Language, check_different, common_alphabet, expand, languages_of
 from icl_lab.families.languages.negatives import MODES, NEED_OTHERS, Draw, Source
@@ -90,7 +90,7 @@ def unseen_languages(data: LanguageData) -> list[Language]:
 def pools_of(data: LanguageData) -> Pools:
     """The pools of a config; the same for equal ones. `ConfigError` for what cannot fill them."""
     kept = f"pools {replace(data, num_pairs=1, positive_share=0.5)}"
-    return cached(kept, lambda: _made(data), _written, partial(_read, data))
+    return cached("languages", kept, lambda: _made(data), _written, partial(_read, data))
 
 
 def distinct_strings(pools: Pools) -> dict[str, dict[str, list[int]]]:

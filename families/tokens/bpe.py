@@ -30,9 +30,22 @@ class Vocabulary(NamedTuple):
     symbols: tuple[str, ...]
     merges: tuple[Pair, ...]
 
+    @classmethod
+    def of(cls, letters: Iterable[str], merges: Sequence[Pair]) -> Vocabulary:
+        """The vocabulary of these characters, and of a symbol for each pair of earlier ones."""
+        symbols = list(letters)
+        for one, two in merges:
+            symbols.append(symbols[one] + symbols[two])
+        return cls(tuple(symbols), tuple(merges))
+
+    @property
+    def letters(self) -> tuple[str, ...]:
+        """The symbols that are characters."""
+        return self.symbols[: len(self.symbols) - len(self.merges)]
+
     def encode(self, text: str) -> np.ndarray:
         """The numbers [T] of a text's symbols; `ConfigError` for a character that is none of them."""
-        numbers = {symbol: number for number, symbol in enumerate(self.symbols[: len(self.symbols) - len(self.merges)])}
+        numbers = {symbol: number for number, symbol in enumerate(self.letters)}
         unknown = sorted(set(text) - set(numbers))
         require(not unknown, f"the text has {unknown[0]!r}, which is no symbol of the corpus" if unknown else "")
         ranks = {pair: rank for rank, pair in enumerate(self.merges)}
@@ -59,10 +72,10 @@ class Vocabulary(NamedTuple):
         return "".join(self.symbols[number] for number in numbers)
 
 
-def vocabulary_of(text: str, size: int) -> Vocabulary:
-    """The vocabulary of a text; `ConfigError` if it has not so many distinct pieces."""
+def vocabulary_of(text: str, size: int, others: str = "") -> Vocabulary:
+    """The vocabulary of a text, which knows the characters of others too; `ConfigError` for too few distinct pieces."""
     require(FEWEST <= size <= MOST, f"vocabulary is {size}; it must be from {FEWEST} to {MOST}")
-    letters = sorted(set(text))
+    letters = sorted({*text, *others})
     require(len(letters) > 1, f"the text has {len(letters)} distinct characters; it needs at least two")
     if len(letters) > size:
         raise ConfigError(f"vocabulary is {size}, but the text alone has {len(letters)} distinct characters")
@@ -70,16 +83,16 @@ def vocabulary_of(text: str, size: int) -> Vocabulary:
     words = [
         _Word([numbers[letter] for letter in piece], count) for piece, count in Counter(PIECES.findall(text)).items()
     ]
-    symbols, merges = list(letters), list[Pair]()
-    pairs = _Pairs(words)
-    while len(symbols) < size:
+    merges, pairs = list[Pair](), _Pairs(words)
+    while len(letters) + len(merges) < size:
         pair = pairs.most_frequent()
         if pair is None:
-            raise ConfigError(f"vocabulary is {size}, but the text has only {len(symbols)} distinct pieces")
+            raise ConfigError(
+                f"vocabulary is {size}, but the text has only {len(letters) + len(merges)} distinct pieces"
+            )
+        pairs.merge(pair, len(letters) + len(merges))
         merges.append(pair)
-        symbols.append(symbols[pair[0]] + symbols[pair[1]])
-        pairs.merge(pair, len(symbols) - 1)
-    return Vocabulary(tuple(symbols), tuple(merges))
+    return Vocabulary.of(letters, merges)
 
 
 class _Word(NamedTuple):

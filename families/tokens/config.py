@@ -1,17 +1,22 @@
 """Tokens in context: a causal decoder that says at every position which symbol comes next.
 
-`markov` are chains whose transitions the context alone tells, after Edelman et al. 2024; their loss is in nats a token,
-beside the exact posterior's. `markov_plateau` starts from small tables, so that it waits before it learns bigrams.
+`markov` are chains whose transitions the context alone tells, after Edelman et al. 2024; `markov_plateau` starts from
+small tables, so that it waits before it learns bigrams. `triggers` is a bigram language in which some symbols have a
+successor that the context alone tells, after Bietti et al. 2023. `text` is text, after Hoogland et al. 2024, and
+`text_control` text of which a quarter of the windows is random symbols that come twice.
 """
 
 from __future__ import annotations
 
 import math
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from icl_lab.families.tokens.data import TokenData
-from icl_lab.lab.configs.family import Family, Preset, flag_of, layers_seconds
+from icl_lab.families.own_config import file_name
+from icl_lab.families.tokens.data import OF_SOURCE, TokenData
+from icl_lab.lab.configs.family import Family, Flag, Preset, flag_of, layers_seconds
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.lab.flag_types import INFINITY, Either, Whole
 from icl_lab.src.batch import TokenBatch
@@ -19,6 +24,9 @@ from icl_lab.src.checks import require
 from icl_lab.src.config import check_arrays
 from icl_lab.src.decoder_config import DecoderConfig
 from icl_lab.src.fields import field
+
+if TYPE_CHECKING:
+    import numpy as np
 
 LOSS = "half_squared_error"  # of a decoder of pairs, which one of symbols does not have
 
@@ -66,10 +74,53 @@ class TokensConfig(RunConfig):
         tasks, data = self.eval_tasks, self.data
         return {"x": (tasks, data.rows), "y_query": (tasks, data.num_tokens - 1)}
 
+    @classmethod
+    def complete(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Of text, no more windows for evaluation and test than its held-out part has; its file by its whole path."""
+        data = dict(values["data"])
+        if data["file"]:
+            data["file"] = os.path.abspath(data["file"])
+        values = values | {"data": data}
+        if data["source"] != "text":
+            return values
+        from icl_lab.families.tokens import text
+
+        found = text.held_out(text.text_of(data["file"], data["num_symbols"]), data["num_tokens"])
+        sizes = zip(("eval_tasks", "test_tasks"), found, strict=True)
+        return values | {name: min(values[name], len(windows)) for name, windows in sizes}
+
+    @property
+    def shares_arrays(self) -> bool:
+        """Whether there is a text, of which all runs of a pack have what they need in common."""
+        return self.data.source in OF_SOURCE["file"]
+
+    @property
+    def data_file(self) -> str:
+        """The text's file or folder; empty if it is the sample, or there is none."""
+        return self.data.file
+
+    def shared_arrays(self) -> Mapping[str, np.ndarray]:
+        """The training text, or the language of its characters."""
+        if not self.shares_arrays:
+            return {}
+        from icl_lab.families.tokens.sources import source_of
+
+        return source_of(self.data).shared(self.data)
+
+    def hashed_as(self) -> Mapping[str, np.ndarray]:
+        """The text, not where it lies."""
+        if not self.shares_arrays:
+            return {}
+        from icl_lab.families.tokens.sources import hashed
+
+        return dict.fromkeys(self.shared_arrays(), hashed(self.data))
+
     def run_words(self) -> list[str]:
         """The source and the depth in words."""
         data = self.data
-        words = [f"k{data.num_symbols}", f"T{data.num_tokens}", f"order{data.chain_order}", f"M{data.num_chains}"]
+        words = [data.source, f"k{data.num_symbols}", f"T{data.num_tokens}"]
+        if data.source == "markov":
+            words += [f"order{data.chain_order}", f"M{data.num_chains}"]
         return [*words, f"L{self.model.num_layers}", f"steps{self.training.steps}"]
 
     def task_seconds(self) -> float:
@@ -100,6 +151,43 @@ MARKOV: dict[str, Any] = {
     "snapshots": True,
 }
 PLATEAU = MARKOV | {"layer_norm": True, "embedding_std": 0.02, "start_token": False, "steps": 2500}
+TRIGGERS = MARKOV | {
+    "source": "triggers",
+    "num_symbols": 64,
+    "num_tokens": 128,
+    "d_model": 64,
+    "batch_size": 16,
+    "start_token": False,
+    "steps": 2400,
+    "test_tasks": 1024,
+}
+TEXT = MARKOV | {
+    "source": "text",
+    "num_symbols": 1024,
+    "num_tokens": 129,
+    "num_heads": 4,
+    "d_model": 128,
+    "layer_norm": True,
+    "embedding_std": 0.02,
+    "positions": "query_key",
+    "batch_size": 16,
+    "start_token": False,
+    "warmup_steps": 200,
+    "steps": 3400,
+    "eval_every": 100,
+    "eval_tasks": 256,
+    "test_tasks": 2048,
+}
+CONTROL = TEXT | {
+    "num_heads": 1,
+    "d_model": 64,
+    "layer_norm": False,
+    "embedding_std": 0.0,
+    "positions": "relative",
+    "repeated_share": 0.25,
+    "warmup_steps": 100,
+    "steps": 1500,
+}
 
 MODELS: dict[str, dict[str, Preset]] = {
     "markov": {
@@ -107,19 +195,24 @@ MODELS: dict[str, dict[str, Preset]] = {
         "paper": Preset(MARKOV | {"num_tokens": 100, "steps": 3000, "start_token": False}),
     },
     "markov_plateau": {"default": Preset(PLATEAU), "paper": Preset(PLATEAU | {"num_tokens": 100})},
+    "triggers": {"default": Preset(TRIGGERS), "paper": Preset(TRIGGERS | {"num_tokens": 256, "steps": 10_000})},
+    "text": {"default": Preset(TEXT), "paper": Preset(TEXT | {"d_model": 256, "steps": 50_000})},
+    "text_control": {"default": Preset(CONTROL), "paper": Preset(CONTROL | {"steps": 3000})},
 }
 
 DEFAULT = TokensConfig()
 FLAGS = (
+    Flag("corpus", "data.file", file_name, "text of your own: a text file, or a folder of such (docs/library.md)"),
     flag_of(DEFAULT, "data.num_symbols"),
     flag_of(DEFAULT, "data.num_tokens"),
     flag_of(DEFAULT, "data.chain_order"),
     flag_of(DEFAULT, "data.concentration"),
     flag_of(DEFAULT, "data.num_chains", read=Either(INFINITY, math.inf, Whole(1))),
+    flag_of(DEFAULT, "data.trigger_rate"),
     flag_of(DEFAULT, "data.start_token"),
 )
 AXES = (
-    *FLAGS,
+    *FLAGS[1:],
     flag_of(DEFAULT, "model.num_layers"),
     flag_of(DEFAULT, "model.num_heads"),
     flag_of(DEFAULT, "model.d_model"),

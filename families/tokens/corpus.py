@@ -53,11 +53,19 @@ def corpus_of(place: Path) -> Corpus:
     return Corpus(tuple(train), tuple(blocks), tuple(texts[path] for path in sorted(whole)), digest.hexdigest())
 
 
+def stamp(place: Path) -> tuple[tuple[str, int, int], ...]:
+    """By what a text is seen to have changed without reading it."""
+    states = ((path, path.stat()) for path in _files(place))
+    return tuple((str(path), state.st_mtime_ns, state.st_size) for path, state in states)
+
+
 def _files(place: Path) -> list[Path]:
     if place.is_file():
         return [place]
+    require(place.exists(), f"{place} does not exist")
     require(place.is_dir(), f"{place} is neither a file nor a folder")
-    found = sorted(path for path in place.rglob("*") if path.is_file() and path.suffix in SUFFIXES)
+    named = (path for path in place.rglob("*") if path.suffix in SUFFIXES and not path.name.startswith("."))
+    found = sorted(path for path in named if path.is_file())
     require(bool(found), f"{place} has no text file, that is none whose name ends in .txt or .md")
     return found
 

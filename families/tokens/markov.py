@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from scipy.optimize import minimize_scalar
+from scipy.optimize import minimize, minimize_scalar
 
 from icl_lab.src.prng import Purpose, purpose_key
 
@@ -93,7 +93,7 @@ def states_of(x: Array, num_symbols: int, order: int) -> Array:
     return states
 
 
-def unigram(x: Array, num_symbols: int, pseudo_count: float) -> Array:
+def unigram(x: Array, num_symbols: int, pseudo_count: Array | float) -> Array:
     """log (n_j + b) / (n + k b), from how often each symbol has come among the n before: what ignores the order."""
     counts = jnp.cumsum(jax.nn.one_hot(x[:, :-1], num_symbols), axis=1)
     seen = jnp.arange(1, x.shape[1], dtype=counts.dtype)[None, :, None]
@@ -103,11 +103,65 @@ def unigram(x: Array, num_symbols: int, pseudo_count: float) -> Array:
 def fitted_pseudo_count(x: Array, num_symbols: int) -> float:
     """The b with which the unigram rule has the least loss on sequences; both ends of its range are far from it."""
 
-    def loss(logarithm: float) -> float:
-        return float(losses(unigram(x, num_symbols, float(np.exp(logarithm))), x).mean())
+    @jax.jit
+    def loss(pseudo_count: Array) -> Array:
+        return losses(unigram(x, num_symbols, pseudo_count), x).mean()
 
     ends = (-np.log(LARGEST_PSEUDO_COUNT), np.log(LARGEST_PSEUDO_COUNT))
-    return float(np.exp(minimize_scalar(loss, bounds=ends, method="bounded", options={"xatol": 1e-3}).x))
+    options = {"xatol": 1e-3}
+    best = minimize_scalar(lambda found: float(loss(np.exp(found))), bounds=ends, method="bounded", options=options)
+    return float(np.exp(best.x))
+
+
+def induction_head(x: Array, num_symbols: int, order: int, scale: float, constant: float = 0.0) -> Array:
+    """log-softmax of s c_j / (c + b): what a perfect induction head with a linear read-out s can say.
+
+    c_j and c as in `bayes`; b is the weight of a key that always matches a little, such as a start symbol's. With b = 0
+    and no match its logits are 0.
+    """
+    return _read_out(counts_after(x, num_symbols, order), scale, constant)
+
+
+def _read_out(counts: Array, scale: Array | float, constant: Array | float) -> Array:
+    seen = counts.sum(axis=-1, keepdims=True) + constant
+    return jax.nn.log_softmax(scale * counts / jnp.maximum(seen, 1e-6))
+
+
+def fitted_induction_head(x: Array, num_symbols: int, order: int, with_constant: bool) -> tuple[float, float]:
+    """The s, and the b or 0, with which an induction head has the least loss on sequences."""
+    counts = counts_after(x, num_symbols, order)
+
+    @jax.jit
+    def loss(numbers: Array) -> Array:
+        return losses(_read_out(counts, numbers[0], numbers[1]), x).mean()
+
+    def numbers(logarithms: np.ndarray) -> np.ndarray:
+        return np.exp(logarithms) if with_constant else np.array([np.exp(logarithms[0]), 0.0])
+
+    start = np.log([2.0, 1.0] if with_constant else [2.0])
+    options = {"xatol": 1e-3, "fatol": 1e-7}
+    best = minimize(lambda found: float(loss(numbers(found))), start, method="Nelder-Mead", options=options)
+    scale, constant = numbers(best.x)
+    return float(scale), float(constant)
+
+
+def stationary(chains: Array) -> Array:
+    """The stationary distributions [M, k] of chains of order 1 [M, k, k]: the solution of pi P = pi, sum pi = 1."""
+    rows, size = np.asarray(chains, np.float64), chains.shape[-1]
+    equations = np.concatenate([np.swapaxes(rows, 1, 2) - np.eye(size), np.ones((len(rows), 1, size))], axis=1)
+    wanted = np.append(np.zeros(size), 1.0)
+    solved = np.linalg.pinv(equations) @ wanted
+    return jnp.asarray(solved / solved.sum(axis=1, keepdims=True), jnp.float32)
+
+
+def pool_unigrams(x: Array, chains: Array) -> Array:
+    """The same from how often symbols come alone: the posterior of M sources of independent symbols.
+
+    Each has the stationary distribution of a chain of order 1: what has memorised the chains and ignores the order.
+    """
+    known = jnp.log(jnp.maximum(stationary(chains), LEAST))  # [M, k]
+    said = jnp.cumsum(known[:, x[:, :-1]], axis=-1)  # [M, B, T - 1]
+    return jax.nn.logsumexp(jax.nn.log_softmax(said, axis=0)[..., None] + known[:, None, None], axis=0)
 
 
 def pool_posterior(x: Array, chains: Array, order: int = 1) -> Array:

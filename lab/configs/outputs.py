@@ -93,8 +93,9 @@ class Outputs:
 
     analyses: what a finished run gets, in this order. commands: the analyses that it can be given by hand, besides
     those of all families. criteria: when a run has trained: all of them hold. undefined(config, summary): why no number
-    can tell whether it has, or None. file_panels: in place of `panels`, those of contexts from a file. by_loss: what
-    runs leave whose `model.loss` has this name, if that is something else.
+    can tell whether it has, or None. file_panels: in place of `panels`, those of contexts from a file, and
+    source_panels those of runs whose `data.source` has this name. by_loss: what runs leave whose `model.loss` has this
+    name, if that is something else.
     """
 
     loss_convention: str
@@ -107,6 +108,7 @@ class Outputs:
     criteria: tuple[Criterion, ...] = ()
     undefined: Callable[[Any, Summary], str | None] = lambda config, summary: None
     file_panels: tuple[Panel, ...] = ()
+    source_panels: Mapping[str, tuple[Panel, ...]] = field(default_factory=dict)
     by_loss: Mapping[str, Outputs] = field(default_factory=dict)
 
     def of(self, config: Any) -> Outputs:
@@ -115,8 +117,9 @@ class Outputs:
 
     def panels_of(self, config: Any) -> tuple[Panel, ...]:
         """The panels of a run."""
-        mine, from_file = self.of(config), bool(getattr(getattr(config, "data", None), "file", ""))
-        return mine.file_panels if from_file and mine.file_panels else mine.panels
+        mine, data = self.of(config), getattr(config, "data", None)
+        from_file = bool(getattr(data, "file", "")) and mine.file_panels
+        return mine.file_panels if from_file else mine.source_panels.get(getattr(data, "source", ""), mine.panels)
 
     @property
     def options(self) -> tuple[Flag, ...]:

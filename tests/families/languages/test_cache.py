@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from icl_lab.families.languages import cache, codes, pools
-from icl_lab.families.languages.cache import Arrays
+from icl_lab.families import cache
+from icl_lab.families.cache import Arrays
+from icl_lab.families.languages import codes, pools
 from icl_lab.families.languages.codes import coded_pools
 from icl_lab.families.languages.data import CodeConfig, LanguageData
 from icl_lab.families.languages.pools import pools_of
@@ -25,7 +26,7 @@ CODE = CodeConfig()
 
 def cached(depends_on: str, make: Callable[[], Arrays]) -> Arrays:
     """Arrays that are kept as they are."""
-    return cache.cached(depends_on, make, lambda arrays: arrays, lambda arrays: arrays)
+    return cache.cached("languages", depends_on, make, lambda arrays: arrays, lambda arrays: arrays)
 
 
 @pytest.fixture
@@ -80,7 +81,7 @@ def test_a_folder_that_cannot_be_written_is_told(
     for name in ("this", "that"):
         np.testing.assert_array_equal(cached(name, lambda: {"a": np.arange(3)})["a"], np.arange(3))
     said = capsys.readouterr().err
-    assert (said.count("\n"), said.startswith("pools of languages are not kept: ")) == (1, True)
+    assert (said.count("\n"), said.startswith("arrays of languages are not kept: ")) == (1, True)
 
 
 def opened_to_others(folder: Path) -> None:
@@ -99,7 +100,7 @@ def test_what_others_may_have_put_there_is_not_believed(
     cached("this", lambda: {"a": np.arange(3)})
     change(folder)
     np.testing.assert_array_equal(cached("this", lambda: {"a": np.arange(4)})["a"], np.arange(4))
-    assert capsys.readouterr().err.startswith(f"pools of languages are not kept: {folder} is ")
+    assert capsys.readouterr().err.startswith(f"arrays of languages are not kept: {folder} is ")
 
 
 def test_old_drafts_go_and_the_bound_is_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

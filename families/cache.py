@@ -1,8 +1,8 @@
 """Keeps arrays that take seconds to make between processes, by a hash of all that they depend on.
 
-In `icl-lab-languages` of the user's cache folder, with the care of `lab.caches`. The hash covers the sources of this
-folder, so no change of it finds what an earlier version made. A file that is missing, damaged or odd, or that cannot be
-kept, costs the time to make it again: each begins with a hash of the rest.
+In `icl-lab-FAMILY` of the user's cache folder, with the care of `lab.caches`. The hash covers the sources of the
+family, so no change of them finds what an earlier version made. A file that is missing, damaged or odd, or that cannot
+be kept, costs the time to make it again: each begins with a hash of the rest.
 """
 
 from __future__ import annotations
@@ -23,19 +23,21 @@ from icl_lab.lab import caches
 
 T = TypeVar("T")
 Arrays = Mapping[str, np.ndarray]
-FOLDER, SUFFIX, WHAT = "icl-lab-languages", ".arrays", "pools of languages"
+FOLDER, SUFFIX = "icl-lab-", ".arrays"
 DIGITS, HASH_BYTES = 32, 32
 
 
-def cached(depends_on: str, make: Callable[[], T], write: Callable[[T], Arrays], read: Callable[[Arrays], T]) -> T:
+def cached(
+    family: str, depends_on: str, make: Callable[[], T], write: Callable[[T], Arrays], read: Callable[[Arrays], T]
+) -> T:
     """What `make` gives; kept as the arrays that `write` makes of it, of which `read` makes it again.
 
     `read` raises for arrays that `write` does not give. Where nothing can be kept, a line on standard error says why.
     """
     try:
-        path = caches.user_folder(FOLDER) / f"{_key(depends_on)}{SUFFIX}"
+        path = caches.user_folder(f"{FOLDER}{family}") / f"{_key(family, depends_on)}{SUFFIX}"
     except (caches.UnsafeFolder, OSError) as error:
-        caches.print_why(WHAT, str(error))
+        caches.print_why(f"arrays of {family}", str(error))
         return make()
     with suppress(Exception):  # whatever is wrong with it, it is made again
         return read(_unpacked(caches.read(path)))
@@ -44,7 +46,7 @@ def cached(depends_on: str, make: Callable[[], T], write: Callable[[T], Arrays],
         caches.write(path, _packed(write(made)))
         caches.tidy(path.parent, f"*{SUFFIX}")
     except OSError as error:
-        caches.print_why(WHAT, str(error))
+        caches.print_why(f"arrays of {family}", str(error))
     return made
 
 
@@ -69,14 +71,14 @@ def _hash(content: bytes) -> bytes:
     return hashlib.sha256(content).digest()
 
 
-def _key(depends_on: str) -> str:
-    return hashlib.sha256(f"{_sources()} {depends_on}".encode()).hexdigest()[:DIGITS]
+def _key(family: str, depends_on: str) -> str:
+    return hashlib.sha256(f"{_sources(family)} {depends_on}".encode()).hexdigest()[:DIGITS]
 
 
 @cache
-def _sources() -> str:
-    """A hash of the sources here, with the versions of what they use."""
-    content = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
+def _sources(family: str) -> str:
+    """A hash of a family's sources, with the versions of what they use."""
+    content = b"".join(path.read_bytes() for path in sorted((Path(__file__).parent / family).glob("*.py")))
     return f"{hashlib.sha256(content).hexdigest()} numpy {np.__version__} automata-lib {_version('automata-lib')}"
 
 
