@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from icl_lab.families.languages.automata import Automaton, lengths_of, states_after
 from icl_lab.families.cache import cached
+from icl_lab.families.languages.automata import Automaton, lengths_of, states_after
 from icl_lab.families.languages.data import CodeConfig, LanguageData
 from icl_lab.families.languages.pools import Pool, Pools, alphabet, pools_of
 from icl_lab.src.checks import ConfigError, require

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from icl_lab.families.languages.automata import Automaton, agree
 from icl_lab.families.cache import cached
+from icl_lab.families.languages.automata import Automaton, agree
 from icl_lab.families.languages.data import LanguageData
 from icl_lab.families.languages.named import RANDOM, Language, check_different, common_alphabet, expand, languages_of
 from icl_lab.families.languages.negatives import MODES, NEED_OTHERS, Draw, Source
