@@ -132,5 +132,6 @@ OUTPUTS = Outputs(
         ),
     },
     summary=summary_lines,
+    commands=("implied_prior",),
     criteria=(Criterion("share of the gap to the best predictor", gap_closed, HALF_OF_THE_GAP, at_least=True),),
 )

@@ -179,6 +179,11 @@ FILES = (
     File(layout.WEIGHTS, REGRESSION, "`kq` = W_K^T W_Q, `pv` = P W_V [L,heads,W,W]; rescaled; the construction's"),
     File(layout.COPYING, "`twolayer`; `analysis.copying`", COPYING),
     File(
+        layout.IMPLIED_PRIOR,
+        "Markov chains; `analysis.implied_prior`",
+        "the `alpha` that predictions imply, and KLs; losses on chains of other priors and on longer contexts",
+    ),
+    File(
         layout.LLC_SATURATION_FIGURE,
         "`analysis.llc_saturation`",
         "the LLC against the loss at the published and at the default setting",
