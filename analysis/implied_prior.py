@@ -131,8 +131,6 @@ def with_rows(params: Any, config: TokensConfig, rows: int) -> dict[str, dict[st
     return {
         module: {name: continued(name, value) for name, value in values.items()} for module, values in params.items()
     }
-        module: {name: continued(name, value) for name, value in values.items()} for module, values in params.items()
-    }
 
 
 def _of_chains(loaded: LoadedRun) -> TokensConfig:
