@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -22,10 +22,12 @@ from jax import Array
 
 from icl_lab.analysis import hessian, losses
 from icl_lab.analysis.command import Command
-from icl_lab.analysis.development import attention_patterns, behaviour, structure
+from icl_lab.analysis.development import attention_patterns, behaviour, structure, token_parts
+from icl_lab.analysis.development.part import Part
 from icl_lab.analysis.loaded_run import LoadedRun, load_run
 from icl_lab.families.diversity.config import DiversityConfig
 from icl_lab.families.diversity.task import EvalSet, make_eval_sets, predictions_of
+from icl_lab.families.tokens.config import TokensConfig
 from icl_lab.lab import cli
 from icl_lab.lab.flag_types import SEED, Whole
 from icl_lab.plots.training import draw_metrics
@@ -39,15 +41,7 @@ PROBES = 20
 MOST_PROBES, MEMORY = 10_000, "the error is then 1 % of one probe's, and each takes a step's time"
 SHOWN = ("loss", "weight_norm", "hessian_trace", "hessian_top", "id_icl_1_k_text", "attention_entropy")  # printed
 
-Measure = Callable[[LoadedRun], Mapping[str, float]]
 Kinds = tuple[attention_patterns.Kind | None, ...]
-
-
-class Part(NamedTuple):
-    """What a checkpoint is measured by, and a sentence for each thing that the run or its model does not have."""
-
-    measure: Measure = lambda checkpoint: {}
-    missing: tuple[str, ...] = ()
 
 
 def measure_checkpoints(loaded: LoadedRun, hessian: bool, probes: int, seed: int) -> list[dict[str, Any]]:
@@ -72,7 +66,7 @@ def parts_of(loaded: LoadedRun, hessian: bool, probes: int, seed: int) -> list[P
     return [
         Part(lambda then: {**losses.loss(then), "weight_norm": weight_norm(then.params)}),
         _hessian_part(loaded, probes, seed) if hessian else Part(missing=("no Hessian: --hessian measures it",)),
-        _behaviour_part(loaded),
+        *(token_parts.parts_of(loaded) or [_behaviour_part(loaded)]),
         _structure_part(loaded),
         _attention_part(loaded),
     ]
@@ -145,12 +139,13 @@ def _without(config: DiversityConfig, undefined: Mapping[str, str]) -> tuple[str
 
 
 def _structure_part(loaded: LoadedRun) -> Part:
-    params = loaded.params
+    params, of_symbols = loaded.params, isinstance(loaded.config, TokensConfig)
     missing = {
-        "no embeddings: the model has none": structure.token_matrix(params) is None,
-        "no positions: the model learns none": structure.position_matrix(params) is None,
+        "no embeddings: the model has none": structure.token_matrix(params) is None and not of_symbols,
+        "no positions: the model learns none": structure.position_matrix(params) is None and not of_symbols,
         "no layer norms: the model has none": not structure.norms_of(params),
-        "no unembedding: the model reads a channel of its tokens": structure.LINEAR not in params,
+        "no unembedding: the model reads a channel of its tokens": structure.LINEAR not in params and not of_symbols,
+        "no singular values of embeddings, no participation of the unembedding: they are tables of symbols": of_symbols,
     }
     parts = (structure.embeddings, structure.layer_norms, structure.unembedding)
     return Part(
@@ -190,8 +185,9 @@ def _attention_part(loaded: LoadedRun) -> Part:
 def _kinds(maps: list[np.ndarray], config: Any) -> Kinds:
     model = getattr(config, "model", None)  # a plugin's family need not have one
     interleaved = isinstance(config, DiversityConfig) or getattr(model, "interleaved", False)
+    all_read = isinstance(config, TokensConfig)
     return tuple(
-        attention_patterns.Kind(attention_patterns.are_causal(layer_maps), interleaved, layer == len(maps) - 1)
+        attention_patterns.Kind(attention_patterns.are_causal(layer_maps), interleaved, layer == len(maps) - 1, all_read)
         if attention_patterns.are_distributions(layer_maps)
         else None
         for layer, layer_maps in enumerate(maps)
@@ -216,7 +212,7 @@ def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
     rows, missing = write(load_run(run), flags.hessian, probes, seed)
     draw_metrics(run)
     first, last = rows[0], rows[-1]
-    shown = {name: f"{first[name]:.4g} to {last[name]:.4g}" for name in SHOWN if name in last}
+    shown = {name: f"{first[name]:.4g} to {last[name]:.4g}" for name in SHOWN if name in last} | token_parts.said(rows)
     return {"checkpoints": len(rows), "columns": len(last), **shown, "not measured": "; ".join(missing) or "nothing"}
 
 

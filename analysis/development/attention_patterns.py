@@ -19,11 +19,15 @@ ROUNDING = 1e-4  # of a sum of single-precision weights
 
 
 class Kind(NamedTuple):
-    """What a layer's maps are like: causal or not, of tokens x, y, x, y or of pairs, and of the last layer or not."""
+    """What a layer's maps are like: causal or not, of tokens x, y, x, y or of pairs, and of the last layer or not.
+
+    all_read: each row's output is, as of a decoder of symbols.
+    """
 
     causal: bool
     interleaved: bool
     last: bool
+    all_read: bool = False
 
 
 class Rows(NamedTuple):
@@ -58,9 +62,9 @@ def rows_of(num_rows: int, num_columns: int, kind: Kind) -> Rows:
     inputs = np.broadcast_to(np.arange(num_columns)[None] % 2 == 0, back.shape)
     visible = back >= (0 if kind.causal else -num_columns)
     measured = visible.sum(axis=1) > 1
-    if kind.causal:
+    if kind.causal and not kind.all_read:
         measured[-1] = False
-    if kind.last:
+    if kind.last and not kind.all_read:
         measured &= row % 2 == 0 if kind.causal else row >= num_columns
     return Rows(visible, back == 0, back == 1, inputs, measured, row % 2 == 0)
 
