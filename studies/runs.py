@@ -36,6 +36,7 @@ class Runs:
     """Runs of one model with settings of their own, for each seed.
 
     With axes a seed has a run for each of their points, and a measure takes these as a tuple, in the axes' order.
+    needs: a file or folder without which nobody can say what they are; where it is missing they have no cells.
     """
 
     model: str
@@ -43,6 +44,12 @@ class Runs:
     seeds: tuple[int, ...] = FEW_SEEDS
     axes: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     data_offset: int = 0
+    needs: str = ""
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether what they need is there."""
+        return not self.needs or Path(self.needs).exists()
 
     def untrained(self) -> Runs:
         """The same networks as they begin, of the first seeds: one step too small to change a weight in float32."""
@@ -74,7 +81,9 @@ class Runs:
 
         Planning resolves a config for each, and every claim asks for those of all.
         """
-        return [cell for cell in runs_of(plan([self.grid])) if cell.config.name == self.model]
+        return (
+            [cell for cell in runs_of(plan([self.grid])) if cell.config.name == self.model] if self.is_possible else []
+        )
 
     def ended(self, folder: Path) -> dict[int, Path | tuple[Path, ...]]:
         """The run, or the runs of the axes, by seed, of the seeds whose runs are all done or have diverged."""

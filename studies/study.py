@@ -28,6 +28,7 @@ RUNS_DIRS = {
     "stages": "runs/stages",
     "languages": "runs/languages",
     "theory": "runs/theory",
+    "language_model": "runs/language_model",
 }
 
 
@@ -144,7 +145,8 @@ class Study:
     def grids_of(self, items: Iterable[Claim | AnyFigure]) -> list[Grid]:
         """What is trained for these claims, with their controls, and figures."""
         names = (name for item in items for name in (item.trained if isinstance(item, Claim) else item.run_names))
-        return [self.runs_of(name).grid for name in dict.fromkeys(names)]
+        runs = [self.runs_of(name) for name in dict.fromkeys(names)]
+        return [each.grid for each in runs if each.is_possible]
 
     def runs_of(self, name: str) -> Runs:
         """Runs by name; those of a control are the same networks untrained."""

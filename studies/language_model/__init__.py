@@ -1,0 +1,1 @@
+"""The study of sequences of symbols: Markov chains, a language with triggers, and text."""

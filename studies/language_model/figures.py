@@ -1,0 +1,25 @@
+"""The figures of sequences of symbols: which runs each is of, and what of them it shows."""
+
+from __future__ import annotations
+
+from icl_lab.studies.dot_figure import Dots
+from icl_lab.studies.figure import AnyFigure, Figure
+from icl_lab.studies.language_model import curves
+
+STEP, KL = "training step + 1", "KL from a predictor to the model (nats)"
+DEPTHS = {"markov": "two layers", "one_layer": "one layer"}
+SETTINGS = {"markov": "two layers, start symbol", "no_start": "two layers, no start symbol", "one_layer": "one layer"}
+TABLES = {"small_tables": "tables of .02", "large_tables": "tables of 1/√d"}
+PRIORS = {"sparse_chains": "alpha = .3", "markov": "alpha = 1", "dense_chains": "alpha = 3"}
+TRIGGERS = {"triggers": "two layers", "triggers_one_layer": "one layer"}
+
+# fmt: off
+FIGURES: tuple[AnyFigure, ...] = (
+    Figure("phases", "Markov chains of 3 symbols: how far a decoder is from exact predictors", tuple(DEPTHS), curves.distances(DEPTHS), STEP, KL, log_x=True, log_y=True),
+    Dots("excess", "Markov chains of 3 symbols, 1500 steps", SETTINGS, curves.of_setting),
+    Figure("plateau", "Markov chains, layer norm: loss", tuple(TABLES), curves.excess(TABLES), STEP, "cross-entropy (nats a symbol)", log_x=True, profile="full", means=False, by_seed=True),
+    Dots("prior", "The prior that predictions imply", PRIORS, curves.of_prior, "full", scale="log"),
+    Figure("pools", "Pools of M chains, 3000 steps", ("pools",), curves.of_pools, "chains in the pool, M", KL, log_x=True, log_y=True, profile="full"),
+    Dots("triggers", "A language with triggers, 2400 steps", TRIGGERS, curves.of_triggers, "full", scale="fraction"),
+)
+# fmt: on

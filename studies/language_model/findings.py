@@ -1,0 +1,82 @@
+"""The findings that the page of sequences of symbols begins with."""
+
+from __future__ import annotations
+
+from icl_lab.studies.findings import Finding, Statement
+
+FINDINGS: tuple[Finding, ...] = (
+    Finding(
+        "phases",
+        "phases",
+        (
+            Statement(
+                "phases",
+                "in {value} a decoder is nearest to the uniform distribution first, then to the context's unigrams, and "
+                "then to Bayes",
+                "Phases follow each other",
+            ),
+            Statement(
+                "bigram_step",
+                "Bayes is the nearest from step {also} on",
+                also=lambda logarithm: 2**logarithm,
+            ),
+        ),
+    ),
+    Finding(
+        "excess",
+        "excess",
+        (
+            Statement(
+                "excess",
+                "after 1500 steps the cross-entropy of two layers is {value} nats a symbol above that of Bayes",
+                "Two layers are nearly Bayes",
+            ),
+            Statement(
+                "excess_no_start", "without a start symbol, which serves as the prior's pseudo-count, it is {value}"
+            ),
+            Statement("one_layer_excess", "one layer, {value}", "One layer cannot infer transitions"),
+        ),
+    ),
+    Finding(
+        "prior",
+        "prior",
+        (
+            Statement(
+                "implied_alpha",
+                "the prior that predictions imply has alpha {value} where chains had 1",
+                "A decoder infers by a prior that is a little flatter than the true one",
+            ),
+            Statement("implied_alpha_sparse", "{value} where they had .3"),
+            Statement("implied_alpha_dense", "{value} where they had 3"),
+            Statement(
+                "head_is_nearer",
+                "KL from Bayes to the model is {value} times that from the best linear induction head with a constant",
+                "It is nearer to an induction head than to Bayes",
+            ),
+        ),
+    ),
+    Finding(
+        "pools",
+        "pools",
+        (
+            Statement(
+                "turn_of_pools",
+                "a decoder is as near to Bayes as to the posterior of its pool's chains at {also} chains",
+                "Few chains are retrieved, many inferred",
+                also=lambda logarithm: 2**logarithm,
+            ),
+        ),
+    ),
+    Finding(
+        "triggers",
+        "triggers",
+        (
+            Statement(
+                "triggers_accuracy",
+                "after triggers that came before, two layers are right in {value}",
+                "Two layers learn an induction head",
+            ),
+            Statement("triggers_one_layer", "one layer in {value}"),
+        ),
+    ),
+)

@@ -1,0 +1,153 @@
+"""Measures on runs of symbols, which read their records, summaries and analyses."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from icl_lab.analysis.development.token_metrics import tempered_divergence
+from icl_lab.families.tokens.task import make_eval_set
+from icl_lab.store import layout
+from icl_lab.store.metrics import read_metrics
+from icl_lab.store.rundir import read_config
+from icl_lab.studies.language_model.runs import CHAINS
+from icl_lab.studies.runs import summary_part
+
+Measure = Callable[..., float]
+OfSeed = Sequence[Path]
+NEAREST = ("uniform", "unigram", "bayes")  # what a decoder is nearest to in the phases, in their order
+KL = "eval_kl_"
+
+
+@lru_cache(maxsize=512)
+def records(run: Path) -> list[dict[str, Any]]:
+    """The records of a run's training, with the divergences that phases are told by."""
+    return read_metrics(run, [f"{KL}{name}" for name in NEAREST])
+
+
+def value(name: str) -> Measure:
+    """A number of the summary's test set."""
+
+    def measure(run: Path) -> float:
+        number = summary_part(run, "headline").get(name)
+        return math.nan if number is None else float(number)
+
+    return measure
+
+
+# --- phases ---
+
+
+@lru_cache(maxsize=512)
+def unigram_bound(run: Path) -> float:
+    """The least KL from the context's unigrams to what lies between uniform and Bayes, on the evaluation sequences."""
+    references = make_eval_set(read_config(run)).references
+    return tempered_divergence(references["unigram"], references["bayes"])
+
+
+def nearest(run: Path, record: Mapping[str, Any]) -> str:
+    """Which of uniform, unigrams of the context and Bayes has the least KL to the model.
+
+    Unigrams count below `unigram_bound` alone: so near to them is also what only becomes surer of what Bayes says.
+    """
+    distances = {name: float(record[f"{KL}{name}"]) for name in NEAREST}
+    if distances["unigram"] >= unigram_bound(run):
+        del distances["unigram"]
+    return min(distances, key=distances.__getitem__)
+
+
+def first_step(run: Path, name: str) -> float:
+    """The first record from which on a predictor is the nearest; infinite if there is none by the last."""
+    steps = [record["step"] for record in records(run)]
+    others = [index for index, record in enumerate(records(run)) if nearest(run, record) != name]
+    first = others[-1] + 1 if others else 0
+    return float(steps[first]) if first < len(steps) else math.inf
+
+
+def log2_bigram_step(run: Path) -> float:
+    """log2 of the step from which on Bayes is the nearest."""
+    return math.log2(first_step(run, "bayes"))
+
+
+def log2_later_bigrams(run: Path, other: Path) -> float:
+    """log2 of a run's bigram step over another's; infinite where it has none by its end."""
+    return log2_bigram_step(run) - log2_bigram_step(other)
+
+
+def phases_in_order(run: Path) -> float:
+    """1 if uniform is the nearest first, then unigrams, then Bayes, in the order of their first records; else 0."""
+    return float([*dict.fromkeys(nearest(run, record) for record in records(run))] == [*NEAREST])
+
+
+# --- which prior ---
+
+
+@lru_cache(maxsize=512)
+def prior_facts(run: Path) -> dict[str, Any]:
+    """implied_prior.json of a run."""
+    facts: dict[str, Any] = json.loads((run / layout.IMPLIED_PRIOR).read_text(encoding="utf-8"))
+    return facts
+
+
+def implied_alpha(run: Path) -> float:
+    """The prior's parameter that predictions imply."""
+    return float(prior_facts(run)["alpha"])
+
+
+def distance_over(name: str) -> Measure:
+    """KL from Bayes to the model over that from another predictor, at the last record."""
+
+    def measure(run: Path) -> float:
+        (last,) = read_metrics(run, (f"{KL}bayes", f"{KL}{name}"))[-1:]
+        return float(last[f"{KL}bayes"]) / float(last[f"{KL}{name}"])
+
+    return measure
+
+
+def own_over_theirs(prior: str) -> Measure:
+    """On chains of another prior: |excess over the own prior's rule| over that over the rule of theirs."""
+
+    def measure(run: Path) -> float:
+        numbers = prior_facts(run)["priors"][prior]
+        return abs(float(numbers["over_own_prior"])) / abs(float(numbers["over_their_prior"]))
+
+    return measure
+
+
+def beyond_over_trained(run: Path) -> float:
+    """On sequences of twice the length: the excess over Bayes at later positions over that at trained ones."""
+    longer = prior_facts(run)["longer"]
+    return float(longer["beyond"]) / float(longer["trained"])
+
+
+# --- pools ---
+
+
+def log_ratio(run: Path) -> float:
+    """log of KL from the pool's posterior to the model over KL from Bayes: below 0 it retrieves, above 0 it infers."""
+    (last,) = read_metrics(run, (f"{KL}pool", f"{KL}bayes"))[-1:]
+    return math.log(float(last[f"{KL}pool"]) / float(last[f"{KL}bayes"]))
+
+
+def log2_turn(runs: OfSeed) -> float:
+    """log2 of the number of chains at which both are as near, between the sizes of pools by a line in log M.
+
+    Of several such numbers the first; infinite if there is none.
+    """
+    sizes, ratios = np.log2(CHAINS), np.array([log_ratio(run) for run in runs])
+    for index in range(len(sizes) - 1):
+        if ratios[index] < 0 <= ratios[index + 1]:
+            share = -ratios[index] / (ratios[index + 1] - ratios[index])
+            return float(sizes[index] + share * (sizes[index + 1] - sizes[index]))
+    return math.inf
+
+
+def at(index: int, measure: Measure) -> Measure:
+    """A measure of one of a seed's runs."""
+    return lambda runs: measure(runs[index])
