@@ -11,7 +11,7 @@ FINDINGS: tuple[Finding, ...] = (
         (
             Statement(
                 "phases",
-                "in {value} a decoder is nearest to the uniform distribution first, then to the context's unigrams, and "
+                "in {value} a decoder is nearest to the uniform distribution, then to the context's unigrams, and "
                 "then to Bayes",
                 "Phases follow each other",
             ),
