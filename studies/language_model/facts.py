@@ -4,12 +4,12 @@ from __future__ import annotations
 
 # fmt: off
 FACTS: dict[str, tuple[str, ...]] = {
-    "A decoder of Markov chains passes through phases: uniform, unigrams, bigrams.": ("phases", "bigram_step"),
-    "With a start symbol two layers are nearly as good as Bayes, and without it less.": ("excess", "excess_no_start"),
-    "One layer of attention does not infer transitions.": ("one_layer_excess",),
-    "The prior that a decoder infers by is near the one it was trained on, and a little flatter.": ("implied_alpha", "implied_alpha_sparse", "implied_alpha_dense"),
-    "A decoder is nearer to a linear induction head than to Bayes.": ("head_is_nearer",),
-    "A decoder of few chains retrieves them, and one of many infers.": ("turn_of_pools", "few_chains"),
+    "A decoder of Markov chains passes through phases: uniform, unigrams, bigrams.": ("markov_phases", "markov_bigram_step"),
+    "With a start symbol two layers are nearly as good as Bayes, and without it less.": ("markov_excess", "markov_excess_no_start"),
+    "One layer of attention does not infer transitions.": ("markov_one_layer_excess",),
+    "The prior that a decoder infers by is near the one it was trained on, and a little flatter.": ("markov_implied_alpha", "markov_implied_alpha_sparse", "markov_implied_alpha_dense"),
+    "A decoder is nearer to a linear induction head than to Bayes.": ("markov_head_is_nearer",),
+    "A decoder of few chains retrieves them, and one of many infers.": ("markov_turn_of_pools", "markov_few_chains"),
     "Two layers learn what triggers are followed by, one layer does not.": ("triggers_accuracy", "triggers_one_layer"),
 }
 # fmt: on

@@ -10,13 +10,13 @@ FINDINGS: tuple[Finding, ...] = (
         "phases",
         (
             Statement(
-                "phases",
+                "markov_phases",
                 "in {value} a decoder is nearest to the uniform distribution, then to the context's unigrams, and "
                 "then to Bayes",
                 "Phases follow each other",
             ),
             Statement(
-                "bigram_step",
+                "markov_bigram_step",
                 "Bayes is the nearest from step {also} on",
                 also=lambda logarithm: 2**logarithm,
             ),
@@ -27,14 +27,15 @@ FINDINGS: tuple[Finding, ...] = (
         "excess",
         (
             Statement(
-                "excess",
+                "markov_excess",
                 "after 1500 steps the cross-entropy of two layers is {value} nats a symbol above that of Bayes",
                 "Two layers are nearly Bayes",
             ),
             Statement(
-                "excess_no_start", "without a start symbol, which serves as the prior's pseudo-count, it is {value}"
+                "markov_excess_no_start",
+                "without a start symbol, which serves as the prior's pseudo-count, it is {value}",
             ),
-            Statement("one_layer_excess", "one layer, {value}", "One layer cannot infer transitions"),
+            Statement("markov_one_layer_excess", "one layer, {value}", "One layer cannot infer transitions"),
         ),
     ),
     Finding(
@@ -42,14 +43,14 @@ FINDINGS: tuple[Finding, ...] = (
         "prior",
         (
             Statement(
-                "implied_alpha",
+                "markov_implied_alpha",
                 "the prior that predictions imply has alpha {value} where chains had 1",
                 "A decoder infers by a prior that is a little flatter than the true one",
             ),
-            Statement("implied_alpha_sparse", "{value} where they had .3"),
-            Statement("implied_alpha_dense", "{value} where they had 3"),
+            Statement("markov_implied_alpha_sparse", "{value} where they had .3"),
+            Statement("markov_implied_alpha_dense", "{value} where they had 3"),
             Statement(
-                "head_is_nearer",
+                "markov_head_is_nearer",
                 "KL from Bayes to the model is {value} times that from the best linear induction head with a constant",
                 "It is nearer to an induction head than to Bayes",
             ),
@@ -60,7 +61,7 @@ FINDINGS: tuple[Finding, ...] = (
         "pools",
         (
             Statement(
-                "turn_of_pools",
+                "markov_turn_of_pools",
                 "a decoder is as near to Bayes as to the posterior of its pool's chains at {also} chains",
                 "Few chains are retrieved, many inferred",
                 also=lambda logarithm: 2**logarithm,
