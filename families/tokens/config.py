@@ -120,7 +120,8 @@ class TokensConfig(RunConfig):
         data = self.data
         words = [data.source, f"k{data.num_symbols}", f"T{data.num_tokens}"]
         if data.source == "markov":
-            words += [f"order{data.chain_order}", f"M{data.num_chains}"]
+            words += [f"order{data.chain_order}", f"alpha{data.concentration:g}", f"M{data.num_chains}"]
+        words += ["start"] if data.start_token else []
         return [*words, f"L{self.model.num_layers}", f"steps{self.training.steps}"]
 
     def task_seconds(self) -> float:
