@@ -17,6 +17,7 @@ import numpy as np
 
 from icl_lab.src.checks import require
 
+NO_SINGLE = 0.5  # the discount where nothing comes once: with 0 what never came would have no probability
 MOST_KEYS = 2**63  # numbers of n symbols in one whole number
 
 
@@ -76,7 +77,7 @@ class KneserNey:
 def _order(keys: np.ndarray, counts: np.ndarray, num_symbols: int) -> Order:
     histories, first = np.unique(keys // num_symbols, return_index=True)
     once, twice = np.count_nonzero(counts == 1), np.count_nonzero(counts == 2)
-    discount = once / (once + 2 * twice) if once else 0.0
+    discount = once / (once + 2 * twice) if once else NO_SINGLE
     followed = np.diff(np.append(first, len(keys)))
     return Order(keys, counts, histories, np.add.reduceat(counts, first), followed, discount)
 

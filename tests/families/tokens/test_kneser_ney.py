@@ -34,7 +34,7 @@ def plainly(order: int, window: list[int], place: int) -> float:
         for key, count in counts[length].items():
             after[key[:-1]][key[-1]] = count
         frequencies = Counter(counts[length].values())
-        discount = frequencies[1] / (frequencies[1] + 2 * frequencies[2]) if frequencies[1] else 0
+        discount = frequencies[1] / (frequencies[1] + 2 * frequencies[2]) if frequencies[1] else 0.5
         if history not in after:
             return p(length - 1, symbol)
         total = sum(after[history].values())
@@ -101,3 +101,11 @@ def test_fitted_weights_are_the_best_of_their_kind() -> None:
 def test_too_many_combinations_are_refused() -> None:
     with pytest.raises(ConfigError, match="6 symbols of 5000 have too many combinations"):
         KneserNey(TEXT, 5000, 6)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_a_symbol_that_never_came_has_a_probability(order: int) -> None:
+    model = KneserNey(np.tile(np.arange(3, dtype=np.int32), 50), 4, order)
+    found = np.exp(model.distributions(np.array([[0, 1, 2, 0, 3, 1]])))
+    assert (found > 0).all()
+    np.testing.assert_allclose(found.sum(axis=-1), 1)
