@@ -6,7 +6,6 @@ from icl_lab.studies.claim import stating
 from icl_lab.studies.language_model.claims import CLAIMS
 from icl_lab.studies.language_model.facts import FACTS
 from icl_lab.studies.language_model.figures import FIGURES
-from icl_lab.studies.language_model.findings import FINDINGS
 from icl_lab.studies.language_model.remarks import REMARKS
 from icl_lab.studies.language_model.runs import ANALYSES, RUNS
 from icl_lab.studies.study import Study
@@ -17,6 +16,6 @@ STUDY = Study(
     stating(CLAIMS, FACTS),
     FIGURES,
     REMARKS,
-    findings=FINDINGS,
     analyses=ANALYSES,
+    also_shown=tuple(figure.name for figure in FIGURES),
 )
