@@ -6,7 +6,7 @@ from icl_lab.studies.dot_figure import Dots
 from icl_lab.studies.figure import AnyFigure, Figure
 from icl_lab.studies.language_model import curves
 
-STEP, KL = "training step + 1", "KL from a predictor to the model (nats)"
+STEP, KL = "training step + 1", "KL (nats)"
 DEPTHS = {"markov": "two layers", "one_layer": "one layer"}
 SETTINGS = {"markov": "two layers, start symbol", "no_start": "two layers, no start symbol", "one_layer": "one layer"}
 TABLES = {"small_tables": "tables of .02", "large_tables": "tables of 1/√d"}
