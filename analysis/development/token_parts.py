@@ -69,7 +69,7 @@ def parts_of(loaded: LoadedRun) -> list[Part]:
     if not isinstance(config, TokensConfig):
         return []
     run = Sized(loaded, task.sequences_of(loaded.batch, config.data), source_of(config.data).predictors(config))
-    made = (_phases, _bigrams, _in_context, _ngrams, _positions, _heads, _copies, _matches, _composition, _ablation)
+    made = (_phases, _bigrams, _of_losses, _heads, _copies, _matches, _composition, _ablation)
     return [part(run) for part in made]
 
 
@@ -140,63 +140,80 @@ def _bigrams(run: Sized) -> Part:
 
 # --- losses by position ---
 
+OfLosses = Callable[[LoadedRun, np.ndarray], Mapping[str, float]]  # of a checkpoint and its losses [B, T - 1]
+
+
+class LossPart(NamedTuple):
+    """A part of which the losses are computed already."""
+
+    measure: OfLosses = lambda checkpoint, losses: {}
+    missing: tuple[str, ...] = ()
+
 
 def _losses(then: LoadedRun, batch: TokenBatch) -> np.ndarray:
-    """[B, T - 1]."""
     return -task.of_next(then.model, then.params, batch, then.config.data.num_symbols)
 
 
-def _in_context(run: Sized) -> Part:
+def _of_losses(run: Sized) -> Part:
+    """What follows from the losses at each position, which are computed once."""
+    parts = [part(run) for part in (_in_context, _ngrams, _positions)]
+
+    def measure(then: LoadedRun) -> dict[str, float]:
+        losses = _losses(then, then.batch)
+        return {name: value for part in parts for name, value in part.measure(then, losses).items()}
+
+    return Part(measure, tuple(sentence for part in parts for sentence in part.missing))
+
+
+def _in_context(run: Sized) -> LossPart:
     """icl_score, and icl_score_minus_NAME of a predictor on the same sequences, with standard errors."""
     positions, name = run.data.num_tokens - 1, COMPARED[run.data.source]
     if positions < token_metrics.FEWEST_POSITIONS:
         few = f"{positions} positions are fewer than {token_metrics.FEWEST_POSITIONS}"
-        return Part(missing=(f"no ICL score: {few}",))
+        return LossPart(missing=(f"no ICL score: {few}",))
     null = token_metrics.icl_scores(-run.predictors[name].of_next(run.x))
 
-    def measure(then: LoadedRun) -> dict[str, float]:
-        scores = token_metrics.icl_scores(_losses(then, then.batch))
+    def measure(then: LoadedRun, losses: np.ndarray) -> dict[str, float]:
+        scores = token_metrics.icl_scores(losses)
         numbers = means_and_errors({"icl_score": scores, f"icl_score_minus_{name}": scores - null})
         return {**numbers, f"null_icl_score_{name}": float(null.mean())}
 
-    return Part(measure)
+    return LossPart(measure)
 
 
-def _ngrams(run: Sized) -> Part:
+def _ngrams(run: Sized) -> LossPart:
     """ngram_score_n, by the same decoder of as many rows as n-grams have."""
     config, data = run.config, run.data
     if data.source != "text":
-        return Part(missing=("no n-gram scores: they are of text",))
+        return LossPart(missing=("no n-gram scores: they are of text",))
     train, k = text.text_of(data.file, data.num_symbols).train, data.num_symbols
     lengths = [length for length in NGRAMS if length <= data.num_tokens]
     short = replace(config, data=replace(data, num_tokens=lengths[-1]))
     model = task.make_model(short)
-    alone = {length: token_metrics.frequent(train, length, k) for length in lengths}
-    padded = [np.pad(grams, ((0, 0), (0, lengths[-1] - length))) for length, grams in alone.items()]
-    batch, ends = task.as_batch(np.concatenate(padded).astype(np.int32), short.data), np.cumsum([*map(len, padded)])
+    grams = [token_metrics.frequent(train, length, k) for length in lengths]
+    padded = [np.pad(own, ((0, 0), (0, lengths[-1] - own.shape[1]))) for own in grams]
+    batch, ends = task.as_batch(np.concatenate(padded).astype(np.int32), short.data), np.cumsum([*map(len, grams)])
 
-    def measure(then: LoadedRun) -> dict[str, float]:
-        losses = _losses(then, then.batch)
+    def measure(then: LoadedRun, losses: np.ndarray) -> dict[str, float]:
         params = previous_token_head.shortened(then.params, short.data.rows)
-        of_grams = np.split(-task.of_next(model, params, batch, k), ends[:-1])
-        found = zip(lengths, of_grams, strict=True)
+        alone = np.split(-task.of_next(model, params, batch, k), ends[:-1])
+        found = zip(lengths, alone, strict=True)
         return {f"ngram_score_{n}": token_metrics.ngram_score(losses, own[:, n - 2], n) for n, own in found}
 
-    return Part(measure)
+    return LossPart(measure)
 
 
-def _positions(run: Sized) -> Part:
+def _positions(run: Sized) -> LossPart:
     """positional_ablation: the loss with learned positions 0, less the loss."""
     if not previous_token_head.has_positions(run.loaded.params):
         kind = run.config.model.positions
-        return Part(missing=(f"no positional ablation: positions are {kind!r}, so none are learned",))
-    batch = task.as_batch(run.first(OF_BIGRAMS), run.data)
+        return LossPart(missing=(f"no positional ablation: positions are {kind!r}, so none are learned",))
 
-    def measure(then: LoadedRun) -> dict[str, float]:
+    def measure(then: LoadedRun, losses: np.ndarray) -> dict[str, float]:
         without = replace(then, params=previous_token_head.without_positions(then.params))
-        return {"positional_ablation": float((_losses(without, batch) - _losses(then, batch)).mean())}
+        return {"positional_ablation": float((_losses(without, then.batch) - losses).mean())}
 
-    return Part(measure)
+    return LossPart(measure)
 
 
 # --- heads ---
@@ -241,7 +258,9 @@ def _heads(run: Sized) -> Part:
     if not layers:
         return Part(missing=("no scores of heads: their weights are no distributions",))
     even = heads.uniform(run.data.rows)
-    scores: dict[str, Callable[[np.ndarray], np.ndarray]] = {"previous_token": partial(heads.previous_token, start=start)}
+    scores: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+        "previous_token": partial(heads.previous_token, start=start)
+    }
     if start:
         scores["start_attention"] = heads.start_attention
     nulls = {f"null_{name}": float(score(even)[0]) for name, score in scores.items()}
