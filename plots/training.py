@@ -79,7 +79,7 @@ MOST_COLUMNS = 4  # of panels
 # words of columns in a legend
 LETTERS = {
     **{"1_d": "1:D", "d_k": "D:K", "1_k": "1:K", "id": "pool", "ood": "fresh tasks"},
-    **{"ablation_previous_token_head": "previous-token head", "head": "each head of its layer"},
+    **{"previous_token_head": "previous-token head", "other_heads": "others of its layer, mean"},
 }
 NULL, NULL_LOOK = "null", {"color": style.GREY, "linestyle": "--", "linewidth": 1.0}
 MANY = 6  # curves of a panel, from which on they are thin
@@ -132,7 +132,7 @@ PANELS = (
     Metrics("prefix-matching score of heads", r"(layer_\d+)_head_\d+_prefix_matching|(null)_prefix_matching"),
     Metrics("match mass of heads", r"(layer_\d+)_head_\d+_match_mass|(null)_match_mass"),
     Metrics("K-composition with heads below", r"(layer_\d+)_head_\d+_k_composition_\d+|(null)_k_composition"),
-    Metrics("copying lost without a head (nats)", r"(ablation_previous_token_head)|layer_\d+_(head)_\d+_ablation"),
+    Metrics("change of loss without a head (nats)", "ablation_(previous_token_head|other_heads)"),
 )
 
 
@@ -190,4 +190,6 @@ def _draw_panel(axes: Axes, table: pd.DataFrame, panel: Metrics, labels: Mapping
     axes.xaxis.label.set_fontsize(8)
     axes.tick_params(labelsize=7, which="both")
     if len(shown) > 1:
-        axes.legend(fontsize=6, ncols=1 + len(shown) // 6, labelspacing=0.2, handlelength=1.2)
+        columns = 1 + len(shown) // 6
+        legend = axes.legend(fontsize=6, ncols=columns, labelspacing=0.2, handlelength=1.2, frameon=True)
+        legend.get_frame().set(edgecolor="none", alpha=0.75)

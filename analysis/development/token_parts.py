@@ -26,13 +26,12 @@ from icl_lab.families.tokens.sources import Predictor, language_of, source_of
 from icl_lab.src import patching
 from icl_lab.src.batch import TokenBatch
 from icl_lab.src.model import Model, Params
-from icl_lab.src.prng import Purpose
 from icl_lab.src.statistics import means_and_errors
 
 AT_ONCE = 2**21  # log-probabilities of every symbol in memory, and those that divergences from predictors are of
 OF_BIGRAMS = 2**23  # those that the bigram divergence is of
 WINDOWS = 32  # random sequences
-LATER = 128  # sequences on which the loss on later occurrences is taken
+LATER = 128  # sequences of which match mass and the loss on later occurrences are
 RANDOM, REPEATED, OTHERS = range(3)  # seeds of random sequences: of scores, of copies, of the ablation
 NGRAMS = (2, 3, 4)
 COMPARED = {"markov": "bayes", "triggers": "bayes", "text": "kneser_ney_4"}  # whose ICL score is subtracted
@@ -85,8 +84,9 @@ def said(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     if "ablation_previous_token_head" in last:
         others = last.get("ablation_other_heads")
         beside = "" if others is None else f", without another head of its layer by {others:+.3g}"
+        loss = "copy loss" if "copy_loss" in last else "loss on later occurrences"
         change = last["ablation_previous_token_head"]
-        found["induction"] = f"without the previous-token head its loss changes by {change:+.3g}{beside}"
+        found["ablation"] = f"without the previous-token head the {loss} changes by {change:+.3g}{beside}"
     return found
 
 
@@ -344,7 +344,7 @@ def _composition(run: Sized) -> Part:
 def _ablation(run: Sized) -> Part:
     """The change of a loss without each head of the layer below the last: of that with the highest previous_token.
 
-    The loss is the copy loss, where symbols are many enough, or the loss where the context tells the next symbol.
+    Heads are scored on random sequences, and the loss is that of others.
     """
     model, layer = run.config.model, run.config.model.num_layers - 2
     if layer < 0:
@@ -370,18 +370,15 @@ def _as_numbers(measure: Callable[[LoadedRun], Mapping[str, Any]]) -> Measure:
 
 
 def _later(run: Sized) -> tuple[TokenBatch, np.ndarray]:
-    """Sequences, and weights [B, P] of their losses whose sum is the loss of what is copied, by the source.
+    """Sequences, and weights [B, P] of their losses whose sum is the loss of what is copied.
 
-    text: the copy loss on r r. triggers: the mean where a trigger has come before. markov: the mean where the symbols
-    that the next one depends on have.
+    The copy loss on r r. Of chains of few symbols the mean where those that the next one depends on have come before.
     """
     data = run.data
-    if data.source == "text":
-        x, half = token_metrics.distinct_repeats(OTHERS, WINDOWS, data.num_symbols, data.num_tokens)
-        weights = token_metrics.copy_weights(half, data.num_tokens - 1)
-        return task.as_batch(x, data), np.tile(weights / len(x), (len(x), 1))
-    drawn = source_of(data).drawn(run.config, Purpose.EVAL, run.config.eval_tasks)
-    x = run.x[:LATER]
-    recurring = drawn.recurring
-    where = heads.matches(x[:, :-1], data.chain_order).any(axis=-1) if recurring is None else recurring[:LATER]
-    return task.as_batch(x, data), where / max(where.sum(), 1)
+    if _without_repeats(data):
+        x = run.x[:LATER]
+        where = heads.matches(x[:, :-1], data.chain_order).any(axis=-1)
+        return task.as_batch(x, data), where / max(where.sum(), 1)
+    x, half = token_metrics.distinct_repeats(OTHERS, WINDOWS, data.num_symbols, data.num_tokens)
+    weights = token_metrics.copy_weights(half, data.num_tokens - 1)
+    return task.as_batch(x, data), np.tile(weights / len(x), (len(x), 1))
