@@ -187,7 +187,9 @@ def _kinds(maps: list[np.ndarray], config: Any) -> Kinds:
     interleaved = isinstance(config, DiversityConfig) or getattr(model, "interleaved", False)
     all_read = isinstance(config, TokensConfig)
     return tuple(
-        attention_patterns.Kind(attention_patterns.are_causal(layer_maps), interleaved, layer == len(maps) - 1, all_read)
+        attention_patterns.Kind(
+            attention_patterns.are_causal(layer_maps), interleaved, layer == len(maps) - 1, all_read
+        )
         if attention_patterns.are_distributions(layer_maps)
         else None
         for layer, layer_maps in enumerate(maps)

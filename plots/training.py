@@ -76,13 +76,25 @@ def _caption(run: Path, tasks: int) -> str:
 
 
 MOST_COLUMNS = 4  # of panels
-LETTERS = {"1_d": "1:D", "d_k": "D:K", "1_k": "1:K", "id": "pool", "ood": "fresh tasks"}  # words of columns in a legend
+# words of columns in a legend
+LETTERS = {
+    **{"1_d": "1:D", "d_k": "D:K", "1_k": "1:K", "id": "pool", "ood": "fresh tasks"},
+    **{"previous_token_head": "previous-token head", "other_heads": "others of its layer, mean"},
+}
+NULL, NULL_LOOK = "null", {"color": style.GREY, "linestyle": "--", "linewidth": 1.0}
 MANY = 6  # curves of a panel, from which on they are thin
+SQUARED = (
+    "Errors are squared errors, neither halved nor divided by D, but for the loss, which is the model's own, and "
+    "distances, which are divided by D."
+)
 WIDE = 3  # from the least to the largest value: what spans less has a linear axis
 
 
 class Metrics(NamedTuple):
-    """Columns that match an expression, one curve each; its groups are the label, and equal labels share a colour."""
+    """Columns that match an expression, one curve each; its groups are the label, and equal labels share a colour.
+
+    A curve that is labelled `null` is drawn as what others are compared with.
+    """
 
     title: str
     pattern: str
@@ -108,6 +120,19 @@ PANELS = (
     Metrics("variability of heads (total variation)", r"(layer_\d+)_head_\d+_variability"),
     Metrics("mass of heads on the previous token", r"(layer_\d+)_head_\d+_previous"),
     Metrics("mass of heads on inputs x", r"(layer_\d+)_head_\d+_inputs"),
+    Metrics("KL from a predictor to the model (nats)", "kl_(.+)", True),
+    Metrics("divergence from bigrams (nats)", "(bigram_divergence)", True),
+    Metrics("n-gram score at n", r"ngram_score_(\d)"),
+    Metrics("ICL score (nats; negative: learns)", "(icl_score)|icl_score_(minus)_(.+)(?<!_se)"),
+    Metrics("positional ablation (nats)", "(positional_ablation)"),
+    Metrics("copy loss (nats; negative: copies)", "(copy_loss)"),
+    Metrics("copy accuracy", "(copy_accuracy)|(null)_copy_accuracy"),
+    Metrics("previous-token score of heads", r"(layer_\d+)_head_\d+_previous_token|(null)_previous_token"),
+    Metrics("attention to the start symbol", r"(layer_\d+)_head_\d+_start_attention|(null)_start_attention"),
+    Metrics("prefix-matching score of heads", r"(layer_\d+)_head_\d+_prefix_matching|(null)_prefix_matching"),
+    Metrics("match mass of heads", r"(layer_\d+)_head_\d+_match_mass|(null)_match_mass"),
+    Metrics("K-composition with heads below", r"(layer_\d+)_head_\d+_k_composition_\d+|(null)_k_composition"),
+    Metrics("change of loss without a head (nats)", "ablation_(previous_token_head|other_heads)"),
 )
 
 
@@ -125,7 +150,7 @@ def draw_metrics(run: Path) -> Path:
 def _labels(panel: Metrics, names: Sequence[str]) -> dict[str, str]:
     """Column -> label of a panel's curves."""
     matches = {name: re.fullmatch(panel.pattern, name) for name in names}
-    return {name: " ".join(map(_word, match.groups())) for name, match in matches.items() if match}
+    return {name: " ".join(map(_word, filter(None, match.groups()))) for name, match in matches.items() if match}
 
 
 def _word(group: str) -> str:
@@ -140,20 +165,22 @@ def _draw_metrics(run: Path, table: pd.DataFrame, curves: Mapping[Metrics, Mappi
         _draw_panel(place, table, panel, labels)
     for place in axes.flat[len(curves) :]:
         place.set_axis_off()
-    style.caption(
-        figure,
-        f"{run.name}: {len(table)} checkpoints. Errors are squared errors, neither halved nor divided by D, but for "
-        "the loss, which is the model's own, and distances, which are divided by D. Heads are drawn by layer.",
-    )
+    said = [f"{run.name}: {len(table)} checkpoints."]
+    if any("squared" in panel.title for panel in curves):
+        said.append(SQUARED)
+    said.append("Heads are drawn by layer.")
+    if any(NULL in labels.values() for labels in curves.values()):
+        said.append("Dashed: nulls, which are uniform attention, random weights and chance.")
+    style.caption(figure, " ".join(said))
     return style.save(figure, run / layout.DEVELOPMENTAL_METRICS_FIGURE, run)
 
 
 def _draw_panel(axes: Axes, table: pd.DataFrame, panel: Metrics, labels: Mapping[str, str]) -> None:
-    colours, shown = style.in_order(labels.values()), set[str]()
+    colours, shown = style.in_order(label for label in labels.values() if label != NULL), set[str]()
     for name, label in labels.items():
-        width = 1.6 if len(labels) < MANY else 0.9
+        look = {"color": colours.get(label), "linewidth": 1.6 if len(labels) < MANY else 0.9}
         entry = None if label in shown else style.plain(label)
-        axes.plot(table["step"], table[name], color=colours[label], linewidth=width, label=entry)
+        axes.plot(table["step"], table[name], **(NULL_LOOK if label == NULL else look), label=entry)
         shown.add(label)
     style.over_steps(axes)
     values = table[list(labels)].to_numpy()
@@ -163,4 +190,6 @@ def _draw_panel(axes: Axes, table: pd.DataFrame, panel: Metrics, labels: Mapping
     axes.xaxis.label.set_fontsize(8)
     axes.tick_params(labelsize=7, which="both")
     if len(shown) > 1:
-        axes.legend(fontsize=6, ncols=1 + len(shown) // 6, labelspacing=0.2, handlelength=1.2)
+        columns = 1 + len(shown) // 6
+        legend = axes.legend(fontsize=6, ncols=columns, labelspacing=0.2, handlelength=1.2, frameon=True)
+        legend.get_frame().set(edgecolor="none", alpha=0.75)

@@ -19,8 +19,8 @@ DRAWS = 8  # of random weights, for the null of a composition
 
 def uniform(rows: int) -> np.ndarray:
     """Uniform attention [1, 1, R, R]: a_tj = 1 / (t + 1)."""
-    visible = np.tril(np.ones((rows, rows)))
-    return (visible / visible.sum(axis=1, keepdims=True))[None, None]
+    found: np.ndarray = np.tril(np.ones((rows, rows))) / np.arange(1, rows + 1)[:, None]
+    return found[None, None]
 
 
 def late_rows(rows: int, start: int) -> np.ndarray:
@@ -51,25 +51,27 @@ def prefix_matching(maps: np.ndarray, half: int, start: int = 0) -> np.ndarray:
 def matches(x: np.ndarray, order: int = 1) -> np.ndarray:
     """[B, T, T]: whether the n symbols before x_j are those up to x_t, j <= t; n = 1: x_{j-1} = x_t."""
     length = x.shape[1]
-    found = np.tril(np.ones((length, length), bool))[None].repeat(len(x), axis=0)
+    place = np.arange(length)
+    # row t has n symbols up to it, and row j as many before it
+    within = (place[:, None] >= place[None]) & (place[:, None] >= order - 1) & (place[None] >= order)
+    found: np.ndarray = within[None].repeat(len(x), axis=0)
     for lag in range(order):
-        earlier, own = (np.roll(x, by, axis=1) for by in (lag + 1, lag))
-        found &= (own[:, :, None] == earlier[:, None, :]) & (np.arange(length) > lag)[None, None]
-        found[:, :lag] = False  # rows without so many symbols
+        earlier, own = np.roll(x, lag + 1, axis=1)[:, None], np.roll(x, lag, axis=1)
+        found &= own[..., None] == earlier
     return found
 
 
 def match_mass(maps: np.ndarray, matching: np.ndarray, start: int = 0) -> np.ndarray:
     """Match mass [H]: the attention to matches [B, T, T], the mean over the rows that have any."""
     mass = np.einsum("bhtj,btj->bht", maps[:, :, start:, start:], matching)
-    weights = matching.any(axis=-1)[:, None]
+    weights = matching.sum(axis=-1)[:, None] > 0
     return np.asarray((mass * weights).sum(axis=(0, 2)) / weights.sum())
 
 
 def uniform_match_mass(matching: np.ndarray, start: int = 0) -> float:
     """The same of uniform attention: the mean fraction of visible rows that match."""
-    visible = np.arange(matching.shape[-1]) + 1 + start
-    return float((matching.sum(axis=-1) / visible)[matching.any(axis=-1)].mean())
+    shares = matching.sum(axis=-1) / (np.arange(matching.shape[-1]) + 1 + start)
+    return float(shares[matching.any(axis=-1)].mean())
 
 
 def _mean(chosen: np.ndarray) -> np.ndarray:
@@ -108,15 +110,14 @@ def _weight(params: Params, module: str) -> np.ndarray:
 
 
 def k_composition(ov: np.ndarray, qk: np.ndarray) -> np.ndarray:
-    """|W_OV W_QK^T|_F / (|W_OV|_F |W_QK|_F) [H', H]: of each head of a layer [H'] with each of the one below [H]."""
-    composed = ov[None] @ qk.swapaxes(1, 2)[:, None]
-    sizes = _norm(qk)[:, None] * _norm(ov)[None]
-    found: np.ndarray = np.divide(_norm(composed), sizes, out=np.zeros_like(sizes), where=sizes > 0)
-    return found
+    """|W_OV W_QK^T|_F / (|W_OV|_F |W_QK|_F) [H', H]: of each head of a layer [H'] with each of the one below [H].
 
-
-def _norm(matrices: np.ndarray) -> np.ndarray:
-    found: np.ndarray = np.linalg.norm(matrices, axis=(-2, -1))
+    By |A B^T|_F^2 = <A^T A, B^T B>, a product a head and not a pair.
+    """
+    below, above = (matrices.swapaxes(1, 2) @ matrices for matrices in (ov, qk))
+    composed = np.sqrt(np.tensordot(above, below, axes=((1, 2), (1, 2))))
+    sizes = np.linalg.norm(qk, axis=(1, 2))[:, None] * np.linalg.norm(ov, axis=(1, 2))[None]
+    found: np.ndarray = np.divide(composed, sizes, out=np.zeros_like(sizes), where=sizes > 0)
     return found
 
 

@@ -42,8 +42,8 @@ def ablation(
     The loss is sum_bp w_bp l_bp of losses l [B, P] and weights [B, P]; the scores are to be of other sequences.
     """
     whole = weighted_loss(model, params, batch, weights)
-    at = f"blocks.{layer}.attn.result"
-    without = [float(_without(model, params, batch, weights, head, at)) for head in range(len(scores))]
+    means = _means(model, params, batch, f"blocks.{layer}.attn.result")
+    without = [float(_without(model, params, batch, weights, means, head)) for head in range(len(scores))]
     return Ablation(int(np.argmax(scores)), np.array(without) - whole)
 
 
@@ -57,9 +57,15 @@ def _weighted(model: Model, params: Params, batch: TokenBatch, weights: Array) -
     return _summed(model.predict(params, batch), batch, weights)
 
 
-@partial(jax.jit, static_argnums=(0, 5))
-def _without(model: Model, params: Params, batch: TokenBatch, weights: Array, head: int, at: str) -> Array:
-    means = patching.ablated(model, params, batch, at, "mean")
+@partial(jax.jit, static_argnums=(0, 3))
+def _means(model: Model, params: Params, batch: TokenBatch, at: str) -> dict[str, Array]:
+    return patching.ablated(model, params, batch, at, "mean")
+
+
+@partial(jax.jit, static_argnums=0)
+def _without(
+    model: Model, params: Params, batch: TokenBatch, weights: Array, means: dict[str, Array], head: int
+) -> Array:
     return _summed(patching.patch(model, params, batch, means, patching.Site(head=head)), batch, weights)
 
 

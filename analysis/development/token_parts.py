@@ -26,13 +26,12 @@ from icl_lab.families.tokens.sources import Predictor, language_of, source_of
 from icl_lab.src import patching
 from icl_lab.src.batch import TokenBatch
 from icl_lab.src.model import Model, Params
-from icl_lab.src.prng import Purpose
 from icl_lab.src.statistics import means_and_errors
 
 AT_ONCE = 2**21  # log-probabilities of every symbol in memory, and those that divergences from predictors are of
 OF_BIGRAMS = 2**23  # those that the bigram divergence is of
 WINDOWS = 32  # random sequences
-LATER = 128  # sequences on which the loss on later occurrences is taken
+LATER = 128  # sequences of which match mass and the loss on later occurrences are
 RANDOM, REPEATED, OTHERS = range(3)  # seeds of random sequences: of scores, of copies, of the ablation
 NGRAMS = (2, 3, 4)
 COMPARED = {"markov": "bayes", "triggers": "bayes", "text": "kneser_ney_4"}  # whose ICL score is subtracted
@@ -69,7 +68,7 @@ def parts_of(loaded: LoadedRun) -> list[Part]:
     if not isinstance(config, TokensConfig):
         return []
     run = Sized(loaded, task.sequences_of(loaded.batch, config.data), source_of(config.data).predictors(config))
-    made = (_phases, _bigrams, _in_context, _ngrams, _positions, _heads, _copies, _matches, _composition, _ablation)
+    made = (_phases, _bigrams, _of_losses, _heads, _copies, _matches, _composition, _ablation)
     return [part(run) for part in made]
 
 
@@ -85,8 +84,9 @@ def said(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     if "ablation_previous_token_head" in last:
         others = last.get("ablation_other_heads")
         beside = "" if others is None else f", without another head of its layer by {others:+.3g}"
+        loss = "copy loss" if "copy_loss" in last else "loss on later occurrences"
         change = last["ablation_previous_token_head"]
-        found["induction"] = f"without the previous-token head its loss changes by {change:+.3g}{beside}"
+        found["ablation"] = f"without the previous-token head the {loss} changes by {change:+.3g}{beside}"
     return found
 
 
@@ -140,63 +140,80 @@ def _bigrams(run: Sized) -> Part:
 
 # --- losses by position ---
 
+OfLosses = Callable[[LoadedRun, np.ndarray], Mapping[str, float]]  # of a checkpoint and its losses [B, T - 1]
+
+
+class LossPart(NamedTuple):
+    """A part of which the losses are computed already."""
+
+    measure: OfLosses = lambda checkpoint, losses: {}
+    missing: tuple[str, ...] = ()
+
 
 def _losses(then: LoadedRun, batch: TokenBatch) -> np.ndarray:
-    """[B, T - 1]."""
     return -task.of_next(then.model, then.params, batch, then.config.data.num_symbols)
 
 
-def _in_context(run: Sized) -> Part:
+def _of_losses(run: Sized) -> Part:
+    """What follows from the losses at each position, which are computed once."""
+    parts = [part(run) for part in (_in_context, _ngrams, _positions)]
+
+    def measure(then: LoadedRun) -> dict[str, float]:
+        losses = _losses(then, then.batch)
+        return {name: value for part in parts for name, value in part.measure(then, losses).items()}
+
+    return Part(measure, tuple(sentence for part in parts for sentence in part.missing))
+
+
+def _in_context(run: Sized) -> LossPart:
     """icl_score, and icl_score_minus_NAME of a predictor on the same sequences, with standard errors."""
     positions, name = run.data.num_tokens - 1, COMPARED[run.data.source]
     if positions < token_metrics.FEWEST_POSITIONS:
         few = f"{positions} positions are fewer than {token_metrics.FEWEST_POSITIONS}"
-        return Part(missing=(f"no ICL score: {few}",))
+        return LossPart(missing=(f"no ICL score: {few}",))
     null = token_metrics.icl_scores(-run.predictors[name].of_next(run.x))
 
-    def measure(then: LoadedRun) -> dict[str, float]:
-        scores = token_metrics.icl_scores(_losses(then, then.batch))
+    def measure(then: LoadedRun, losses: np.ndarray) -> dict[str, float]:
+        scores = token_metrics.icl_scores(losses)
         numbers = means_and_errors({"icl_score": scores, f"icl_score_minus_{name}": scores - null})
         return {**numbers, f"null_icl_score_{name}": float(null.mean())}
 
-    return Part(measure)
+    return LossPart(measure)
 
 
-def _ngrams(run: Sized) -> Part:
+def _ngrams(run: Sized) -> LossPart:
     """ngram_score_n, by the same decoder of as many rows as n-grams have."""
     config, data = run.config, run.data
     if data.source != "text":
-        return Part(missing=("no n-gram scores: they are of text",))
+        return LossPart(missing=("no n-gram scores: they are of text",))
     train, k = text.text_of(data.file, data.num_symbols).train, data.num_symbols
     lengths = [length for length in NGRAMS if length <= data.num_tokens]
     short = replace(config, data=replace(data, num_tokens=lengths[-1]))
     model = task.make_model(short)
-    alone = {length: token_metrics.frequent(train, length, k) for length in lengths}
-    padded = [np.pad(grams, ((0, 0), (0, lengths[-1] - length))) for length, grams in alone.items()]
-    batch, ends = task.as_batch(np.concatenate(padded).astype(np.int32), short.data), np.cumsum([*map(len, padded)])
+    grams = [token_metrics.frequent(train, length, k) for length in lengths]
+    padded = [np.pad(own, ((0, 0), (0, lengths[-1] - own.shape[1]))) for own in grams]
+    batch, ends = task.as_batch(np.concatenate(padded).astype(np.int32), short.data), np.cumsum([*map(len, grams)])
 
-    def measure(then: LoadedRun) -> dict[str, float]:
-        losses = _losses(then, then.batch)
+    def measure(then: LoadedRun, losses: np.ndarray) -> dict[str, float]:
         params = previous_token_head.shortened(then.params, short.data.rows)
-        of_grams = np.split(-task.of_next(model, params, batch, k), ends[:-1])
-        found = zip(lengths, of_grams, strict=True)
+        alone = np.split(-task.of_next(model, params, batch, k), ends[:-1])
+        found = zip(lengths, alone, strict=True)
         return {f"ngram_score_{n}": token_metrics.ngram_score(losses, own[:, n - 2], n) for n, own in found}
 
-    return Part(measure)
+    return LossPart(measure)
 
 
-def _positions(run: Sized) -> Part:
+def _positions(run: Sized) -> LossPart:
     """positional_ablation: the loss with learned positions 0, less the loss."""
     if not previous_token_head.has_positions(run.loaded.params):
         kind = run.config.model.positions
-        return Part(missing=(f"no positional ablation: positions are {kind!r}, so none are learned",))
-    batch = task.as_batch(run.first(OF_BIGRAMS), run.data)
+        return LossPart(missing=(f"no positional ablation: positions are {kind!r}, so none are learned",))
 
-    def measure(then: LoadedRun) -> dict[str, float]:
+    def measure(then: LoadedRun, losses: np.ndarray) -> dict[str, float]:
         without = replace(then, params=previous_token_head.without_positions(then.params))
-        return {"positional_ablation": float((_losses(without, batch) - _losses(then, batch)).mean())}
+        return {"positional_ablation": float((_losses(without, then.batch) - losses).mean())}
 
-    return Part(measure)
+    return LossPart(measure)
 
 
 # --- heads ---
@@ -241,7 +258,9 @@ def _heads(run: Sized) -> Part:
     if not layers:
         return Part(missing=("no scores of heads: their weights are no distributions",))
     even = heads.uniform(run.data.rows)
-    scores: dict[str, Callable[[np.ndarray], np.ndarray]] = {"previous_token": partial(heads.previous_token, start=start)}
+    scores: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+        "previous_token": partial(heads.previous_token, start=start)
+    }
     if start:
         scores["start_attention"] = heads.start_attention
     nulls = {f"null_{name}": float(score(even)[0]) for name, score in scores.items()}
@@ -325,7 +344,7 @@ def _composition(run: Sized) -> Part:
 def _ablation(run: Sized) -> Part:
     """The change of a loss without each head of the layer below the last: of that with the highest previous_token.
 
-    The loss is the copy loss, where symbols are many enough, or the loss where the context tells the next symbol.
+    Heads are scored on random sequences, and the loss is that of others.
     """
     model, layer = run.config.model, run.config.model.num_layers - 2
     if layer < 0:
@@ -351,18 +370,15 @@ def _as_numbers(measure: Callable[[LoadedRun], Mapping[str, Any]]) -> Measure:
 
 
 def _later(run: Sized) -> tuple[TokenBatch, np.ndarray]:
-    """Sequences, and weights [B, P] of their losses whose sum is the loss of what is copied, by the source.
+    """Sequences, and weights [B, P] of their losses whose sum is the loss of what is copied.
 
-    text: the copy loss on r r. triggers: the mean where a trigger has come before. markov: the mean where the symbols
-    that the next one depends on have.
+    The copy loss on r r. Of chains of few symbols the mean where those that the next one depends on have come before.
     """
     data = run.data
-    if data.source == "text":
-        x, half = token_metrics.distinct_repeats(OTHERS, WINDOWS, data.num_symbols, data.num_tokens)
-        weights = token_metrics.copy_weights(half, data.num_tokens - 1)
-        return task.as_batch(x, data), np.tile(weights / len(x), (len(x), 1))
-    drawn = source_of(data).drawn(run.config, Purpose.EVAL, run.config.eval_tasks)
-    x = run.x[:LATER]
-    recurring = drawn.recurring
-    where = heads.matches(x[:, :-1], data.chain_order).any(axis=-1) if recurring is None else recurring[:LATER]
-    return task.as_batch(x, data), where / max(where.sum(), 1)
+    if _without_repeats(data):
+        x = run.x[:LATER]
+        where = heads.matches(x[:, :-1], data.chain_order).any(axis=-1)
+        return task.as_batch(x, data), where / max(where.sum(), 1)
+    x, half = token_metrics.distinct_repeats(OTHERS, WINDOWS, data.num_symbols, data.num_tokens)
+    weights = token_metrics.copy_weights(half, data.num_tokens - 1)
+    return task.as_batch(x, data), np.tile(weights / len(x), (len(x), 1))

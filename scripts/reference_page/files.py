@@ -99,11 +99,16 @@ DEVELOPMENT = """a row for each checkpoint: `step, loss, loss_se, weight_norm`; 
 hessian_trace_se, hessian_top` of the loss; of diversity `id_..., ood_...` (`mse_noisy`, `mse_noiseless` and the same at
 position k `..._k`; `squared_prediction`; `icl_1_d`, `icl_d_k`, `icl_1_k`, each `..._text` = l_a - l_b and `..._figure`
 = l_b - l_a, of noisy labels; `delta_ridge`, `delta_dmmse`) and `gain_G_...` (`mse_noisy`, `icl_over_g_text`,
-`icl_over_g_figure`); `embedding_share_i`, `embedding_smallest_share`, `position_share_i`, `position_top_share`,
-`embedding_in_positions_i`; of each layer norm `..._gamma_mean`, `..._gamma_small`, `..._beta_small`;
-`unembedding_norm`, `unembedding_bias`, `unembedding_participation`, `unembedding_top_share`; `layer_L_head_H_...` and
-their means `attention_...`: `entropy`, `variability`, `self`, `previous`, and of tokens x, y, x, y `inputs`,
-`entropy_x`, `entropy_y`. Columns that the run or its model does not have are left out"""
+`icl_over_g_figure`); of tokens `kl_NAME` from each predictor, `nearest`, `phase`, `bigram_divergence`, `ngram_score_n`,
+`icl_score`, `icl_score_minus_NAME` (each with `..._se`), `positional_ablation`, `copy_loss`, `copy_accuracy`, of heads
+`previous_token`, `start_attention`, `prefix_matching`, `match_mass`, `k_composition_h` with head h of the layer below,
+`ablation`; `previous_token_head` by its score, `ablation_previous_token_head`, `ablation_other_heads`; and
+`null_NAME`, what a model without the property has; `embedding_share_i`, `embedding_smallest_share`,
+`position_share_i`, `position_top_share`, `embedding_in_positions_i`; of each layer norm `..._gamma_mean`,
+`..._gamma_small`, `..._beta_small`; `unembedding_norm`, `unembedding_bias`, `unembedding_participation`,
+`unembedding_top_share`; `layer_L_head_H_...` and their means `attention_...`: `entropy`, `variability`, `self`,
+`previous`, and of tokens x, y, x, y `inputs`, `entropy_x`, `entropy_y`. Columns that the run or its model does not have
+are left out"""
 INTERVENTIONS = """a row for each head (`table` head) and row of a layer's stream (position), in each `direction`: what
 differs in the pairs (`corruption`), `metric`, `layer`, `head`, `position`; the restored `share` of the metric's
 gap with the ends of its 95 % interval `low`, `high`, over `n` pairs, null with a `reason` where the gap lies within its

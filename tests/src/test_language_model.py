@@ -13,6 +13,7 @@ from icl_lab.src.batch import TokenBatch
 from icl_lab.src.decoder_config import DecoderConfig
 from icl_lab.src.model import Model
 from icl_lab.src.prng import key
+from tests.src.induction_head import decoder_config, induction
 
 K, ROWS = 3, 10
 PLAIN = DecoderConfig(block="plain", num_layers=2, num_heads=1, d_model=12, mlp_width=0, positions="relative")
@@ -97,45 +98,10 @@ def test_positions_of_queries_and_keys_are_in_no_value() -> None:
     np.testing.assert_allclose(again[:, -1], ablated[:, -1], rtol=1e-4, atol=1e-5)
 
 
-def induction(scale: float) -> dict[str, dict[str, np.ndarray]]:
-    """Weights of an induction head: channels of a symbol, of the one before it, and of what has followed it.
-
-    Layer 0 attends to the row before, by its number of distance 1; layer 1 to rows behind the row's own symbol.
-    """
-    width, one = 3 * K, np.eye(K)
-    channels = [slice(part * K, (part + 1) * K) for part in range(3)]
-
-    def zeros(*shape: int) -> np.ndarray:
-        return np.zeros(shape, np.float32)
-
-    symbols, read_out = zeros(K, width), zeros(width, K)
-    symbols[:, channels[0]], read_out[channels[2]] = one, one
-    copy, match = zeros(width, 3 * width), zeros(width, 3 * width)
-    copy[channels[0], 2 * width : 2 * width + K] = one  # a value is the symbol
-    match[channels[0], :K] = scale * np.sqrt(width) * one  # a query is the symbol
-    match[channels[1], width : width + K] = one  # a key is the symbol before
-    match[channels[0], 2 * width : 2 * width + K] = one
-    to_previous, to_output = zeros(width, width), zeros(width, width)
-    to_previous[:K, channels[1]], to_output[:K, channels[2]] = one, one
-    distances = zeros(1, ROWS)
-    distances[0, 1] = scale
-    return {
-        "embed": {"symbols": symbols},
-        "layer_0/attention": {"distances": distances},
-        "layer_0/attention/query_key_value": {"w": copy},
-        "layer_0/attention/output": {"w": to_previous},
-        "layer_1/attention": {"distances": zeros(1, ROWS)},
-        "layer_1/attention/query_key_value": {"w": match},
-        "layer_1/attention/output": {"w": to_output},
-        "read_out": {"symbols": read_out},
-    }
-
-
 def test_an_induction_head_by_hand_counts_what_followed() -> None:
     """Its logits are shares of what followed a row's symbol; the first row, with none before it, counts itself."""
-    model = replace(PLAIN, d_model=3 * K)
-    decoder, batch = made(model), batch_of(9, count=50)
-    params = induction(30.0)
+    decoder, batch = made(decoder_config(K)), batch_of(9, count=50)
+    params = induction(30.0, K, ROWS)
     assert jax.tree.map(jnp.shape, decoder.init(key(0))) == jax.tree.map(jnp.shape, params)
     x = np.asarray(batch.x)
     wanted = np.zeros((*x.shape, K))
