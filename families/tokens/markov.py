@@ -131,18 +131,21 @@ def fitted_induction_head(x: Array, num_symbols: int, order: int, with_constant:
     """The s, and the b or 0, with which an induction head has the least loss on sequences."""
     counts = counts_after(x, num_symbols, order)
 
-    @jax.jit
-    def loss(numbers: Array) -> Array:
-        return losses(_read_out(counts, numbers[0], numbers[1]), x).mean()
-
     def numbers(logarithms: np.ndarray) -> np.ndarray:
         return np.exp(logarithms) if with_constant else np.array([np.exp(logarithms[0]), 0.0])
 
     start = np.log([2.0, 1.0] if with_constant else [2.0])
     options = {"xatol": 1e-3, "fatol": 1e-7}
-    best = minimize(lambda found: float(loss(numbers(found))), start, method="Nelder-Mead", options=options)
+    best = minimize(
+        lambda found: float(_loss_of_head(counts, x, *numbers(found))), start, method="Nelder-Mead", options=options
+    )
     scale, constant = numbers(best.x)
     return float(scale), float(constant)
+
+
+@jax.jit
+def _loss_of_head(counts: Array, x: Array, scale: Array, constant: Array) -> Array:
+    return losses(_read_out(counts, scale, constant), x).mean()
 
 
 def stationary(chains: Array) -> Array:

@@ -126,9 +126,10 @@ def eval_metrics(model: Model, params: Any, eval_set: EvalSet) -> dict[str, Any]
     Divergences are of the first sequences of the set, of as many as `NUMBERS` allows.
     """
     batch, references = eval_set.batch, eval_set.references
-    shape = references["uniform"].shape
-    losses = -of_next(model, params, batch, shape[-1])
-    said = of_all(model, params, jax.tree.map(lambda leaf: leaf[: shape[0]], batch))
+    compared, _, num_symbols = references["uniform"].shape
+    said = of_all(model, params, jax.tree.map(lambda leaf: leaf[:compared], batch))
+    everything = compared == len(batch.x)
+    losses = -(chosen(said, eval_set.sequences.x) if everything else of_next(model, params, batch, num_symbols))
     distances = {f"eval_kl_{name}": divergence(other, said) for name, other in references.items()}
     return {"eval_loss": float(losses.mean()), **distances, "eval_losses": losses.mean(axis=0).tolist()}
 
