@@ -141,8 +141,8 @@ def held_out(text: Text, num_tokens: int) -> tuple[np.ndarray, np.ndarray]:
     found = divided(text.blocks, num_tokens)
     require(
         len(found) >= LEAST_WINDOWS,
-        f"the held-out text has fewer than {LEAST_WINDOWS} windows of {num_tokens} symbols; num_tokens must be smaller, "
-        "or the text longer",
+        f"the held-out text has fewer than {LEAST_WINDOWS} windows of {num_tokens} symbols; num_tokens must be "
+        "smaller, or the text longer",
     )
     return found[::2], found[1::2]
 
