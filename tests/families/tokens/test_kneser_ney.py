@@ -34,7 +34,7 @@ def plainly(order: int, window: list[int], place: int) -> float:
         for key, count in counts[length].items():
             after[key[:-1]][key[-1]] = count
         frequencies = Counter(counts[length].values())
-        discount = frequencies[1] / (frequencies[1] + 2 * frequencies[2]) if frequencies[1] else 0
+        discount = frequencies[1] / (frequencies[1] + 2 * frequencies[2]) if frequencies[1] else 0.5
         if history not in after:
             return p(length - 1, symbol)
         total = sum(after[history].values())
@@ -101,3 +101,17 @@ def test_fitted_weights_are_the_best_of_their_kind() -> None:
 def test_too_many_combinations_are_refused() -> None:
     with pytest.raises(ConfigError, match="6 symbols of 5000 have too many combinations"):
         KneserNey(TEXT, 5000, 6)
+
+
+def test_a_symbol_that_the_text_lacks_is_possible_even_if_nothing_comes_once() -> None:
+    """Twice "0 1 2": half a count is taken from each of the three, and shared by five symbols."""
+    found = KneserNey(np.array([0, 1, 2, 0, 1, 2]), SYMBOLS, 1).distributions(np.array([[0, 4]]))
+    np.testing.assert_allclose(np.exp(found[0, 0]), [0.25 + 0.05] * 3 + [0.05] * 2, rtol=1e-12)
+
+
+def test_caches_that_never_speak_have_no_weight() -> None:
+    windows = np.array([[0, 1], [2, 3]])
+    said = np.log(np.full((2, 1), 0.2))
+    weights = kneser_ney.fitted_weights(said, windows)
+    assert weights.tolist() == [1, 0, 0]
+    np.testing.assert_allclose(kneser_ney.mixed(said, windows, weights), said, rtol=1e-12)
