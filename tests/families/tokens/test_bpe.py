@@ -49,7 +49,11 @@ def test_a_text_is_shorter_in_symbols_and_as_training_left_it() -> None:
         (TEXT, 255, "num_symbols is 255; the vocabulary of a text has 256 to 5000 pieces"),
         (TEXT, 5001, "num_symbols is 5001; the vocabulary of a text has 256 to 5000 pieces"),
         ("a" * 5000, 256, "all characters of the text are the same; a model needs two to tell apart"),
-        (LETTERS * 2 + "0123456789" * 3 + "abcdefghijklmnop", 256, "but the text has 266 distinct characters; raise num_symbols"),
+        (
+            LETTERS * 2 + "0123456789" * 3 + "abcdefghijklmnop",
+            256,
+            "but the text has 266 distinct characters; raise it",
+        ),
         ("ab ab ab", 256, "but the text has only 5 distinct pieces"),
     ],
 )

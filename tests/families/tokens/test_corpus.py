@@ -65,7 +65,7 @@ def test_what_is_not_text_is_refused(content: bytes, words: str, tmp_path: Path)
     with pytest.raises(ConfigError, match="none does not exist"):
         corpus.corpus_of(tmp_path / "none")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ConfigError, match="has no text file; the name of one ends in .txt or .md"):
+    with pytest.raises(ConfigError, match=r"has no text file; the name of one ends in \.txt or \.md"):
         corpus.corpus_of(tmp_path / "empty")
 
 
