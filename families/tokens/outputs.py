@@ -93,6 +93,7 @@ OUTPUTS = Outputs(
         },
         {"test_loss": LOSS},
         meanings={
+            "source": "what sequences are drawn from",
             "test_loss": "cross-entropy on test sequences, nats a symbol",
             "excess": "test_loss less that of the best predictor: of the pool, else Bayes, else Kneser-Ney of order 5",
             "test_bayes_loss": "that of the exact posterior of a fresh chain, or of triggers",

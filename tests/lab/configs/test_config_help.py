@@ -23,7 +23,11 @@ OTHER = {  # values of a stack's layers that are not their defaults
     },
     **{f"data.{name}": "2" for name in ("x_mean", "x_scale", "y_mean", "y_scale")},  # of a file, if it is standardised
     **{"model.key_size": "4", "model.attention": "softmax", "model.first_norm": "false"},
-    **{"model.tokens": "interleaved_shared", "model.read_out": "token", "model.loss": "absolute_error"},  # of decoders of pairs
+    **{
+        "model.tokens": "interleaved_shared",
+        "model.read_out": "token",
+        "model.loss": "absolute_error",
+    },  # of decoders of pairs
     **{f"data.{name}": "2" for name in ("chain_order", "concentration", "num_chains")},
     **{"data.trigger_rate": "0.5", "data.repeated_share": "0.5", "data.file": "LICENSE"},
 }
