@@ -23,7 +23,7 @@ OF_ANY_FAMILY = (
     *("essential_dynamics", "developmental_metrics"),
     *("llc", "llc_calibrate", "llc_saturation", "curvature", "stages", "develop"),
 )
-Results = Mapping[str, Any] | Iterable[Mapping[str, Any]]  # what is printed: values by name, or rows as they come
+Results = Mapping[str, Any] | Iterable[Mapping[str, Any] | str]  # what is printed: values by name, or rows and lines
 
 
 class Command(NamedTuple):
@@ -80,5 +80,8 @@ def _show(results: Results) -> None:
             print(f"{name:22s} {printable(value)}")
         return
     for row in results:
+        if isinstance(row, str):
+            print(printable(row), flush=True)
+            continue
         words = (f"{name} {value:.4g}" if is_number(value) else f"{name} {value}" for name, value in row.items())
         print("  ".join(words), flush=True)

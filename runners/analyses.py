@@ -51,6 +51,13 @@ def _of_languages(name: str) -> Callable[..., Any]:
     return write
 
 
+def _vocabulary(loaded: LoadedRun) -> None:
+    """The vocabulary of a run on text."""
+    from icl_lab.analysis import vocabulary  # brings SciPy too
+
+    vocabulary.write(loaded)
+
+
 # name that families declare -> function(loaded run with its evaluation set, arguments) -> its section of the summary
 ANALYSES: dict[str, Callable[..., Any]] = {
     "own_data": lambda loaded: facts_of(loaded.config),
@@ -67,6 +74,7 @@ ANALYSES: dict[str, Callable[..., Any]] = {
     "task_diversity": task_diversity.measure_test_set,
     "layerwise": layerwise.write,
     "sine_functions": compare_sine.write_functions,
+    "vocabulary": _vocabulary,
     "strings": _of_languages("strings"),
     "languages": _of_languages("write"),
     "languages_layer": _of_languages("write_layer"),

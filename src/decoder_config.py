@@ -60,8 +60,7 @@ class DecoderConfig:
     )
     positions: str = field(
         "learned",
-        "how rows know where they stand; query_key: learned, added to what queries and keys are made of; relative: "
-        "learned numbers by distance, added to scores",
+        "how rows know their place; query_key: in queries and keys; relative: by distance",
         names=POSITIONS,
     )
     norm: str = field("pre", "layer norms before attention and MLP, or after each sum", names=NORMS)

@@ -86,7 +86,7 @@ def planned_points(grid: Grid, how: Execution) -> list[Point]:
 
 
 def _notes(points: Sequence[Point]) -> list[str]:
-    """The notes on the contexts of files, each once."""
+    """The notes on data of files, each once."""
     configs: Iterable[Any] = (point.run.config for point in points if point.run.config.data_file)
     of_files = {config.data: config for config in configs}
     return list(dict.fromkeys(note for config in of_files.values() for note in config.notes()))

@@ -121,7 +121,7 @@ def _check_files(series: Iterable[RunSeries]) -> None:
     files: dict[str, str] = {}
     for config in (each.config for each in series if each.config.data_file):
         first = files.setdefault(config_id(config), config.data_file)
-        require(first == config.data_file, f"{first} and {config.data_file} hold the same contexts; leave one out")
+        require(first == config.data_file, f"{first} and {config.data_file} hold the same data; leave one out")
 
 
 def point_of(asked: RunConfig, series: RunSeries, seeds: Seeds, by_field: bool = False) -> Point:

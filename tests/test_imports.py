@@ -19,7 +19,7 @@ FLOORS = (
     ("analysis",),
     ("runners",),
     ("sweeps", "utils_log", "utils_attention"),
-    ("studies", "eval_order", "eval_noise", "eval_diversity", "eval_languages"),
+    ("studies", "eval_order", "eval_noise", "eval_diversity", "eval_languages", "eval_tokens"),
     ("scripts", "benchmarks", "icl_lab"),
     ("demos_ref",),  # as its reader, it may use the library
 )

@@ -47,7 +47,7 @@ class Vocabulary(NamedTuple):
         """The numbers [T] of a text's symbols; `ConfigError` for a character that is none of them."""
         numbers = {symbol: number for number, symbol in enumerate(self.letters)}
         unknown = sorted(set(text) - set(numbers))
-        require(not unknown, f"the text has {unknown[0]!r}, which is no symbol of the corpus" if unknown else "")
+        require(not unknown, f"{unknown[0]!r} is no character of the text that the model is of" if unknown else "")
         ranks = {pair: rank for rank, pair in enumerate(self.merges)}
         known: dict[str, list[int]] = {}
         found: list[int] = []
@@ -74,11 +74,11 @@ class Vocabulary(NamedTuple):
 
 def vocabulary_of(text: str, size: int, others: str = "") -> Vocabulary:
     """The vocabulary of a text, which knows the characters of others too; `ConfigError` for too few distinct pieces."""
-    require(FEWEST <= size <= MOST, f"vocabulary is {size}; it must be from {FEWEST} to {MOST}")
+    require(FEWEST <= size <= MOST, f"num_symbols is {size}; the vocabulary of a text has {FEWEST} to {MOST} pieces")
     letters = sorted({*text, *others})
-    require(len(letters) > 1, f"the text has {len(letters)} distinct characters; it needs at least two")
+    require(len(letters) > 1, "all characters of the text are the same; a model needs two to tell apart")
     if len(letters) > size:
-        raise ConfigError(f"vocabulary is {size}, but the text alone has {len(letters)} distinct characters")
+        raise ConfigError(f"num_symbols is {size}, but the text has {len(letters)} distinct characters; raise it")
     numbers = {letter: number for number, letter in enumerate(letters)}
     words = [
         _Word([numbers[letter] for letter in piece], count) for piece, count in Counter(PIECES.findall(text)).items()
@@ -88,7 +88,7 @@ def vocabulary_of(text: str, size: int, others: str = "") -> Vocabulary:
         pair = pairs.most_frequent()
         if pair is None:
             raise ConfigError(
-                f"vocabulary is {size}, but the text has only {len(letters) + len(merges)} distinct pieces"
+                f"num_symbols is {size}, but the text has only {len(letters) + len(merges)} distinct pieces"
             )
         pairs.merge(pair, len(letters) + len(merges))
         merges.append(pair)

@@ -28,8 +28,6 @@ from icl_lab.src.fields import field
 if TYPE_CHECKING:
     import numpy as np
 
-LOSS = "half_squared_error"  # of a decoder of pairs, which one of symbols does not have
-
 
 @dataclass(frozen=True)
 class TokenModel(DecoderConfig):
@@ -44,9 +42,15 @@ class TokenModel(DecoderConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, own in (("tokens", "interleaved"), ("read_out", "block"), ("loss", LOSS)):
+        for name in self.without_meaning:
             value = getattr(self, name)
-            require(value == own, f"{name} is {value!r}; a decoder of symbols has logits and cross-entropy alone")
+            said = f"{name} is {value!r}, but has no meaning for a decoder of symbols: it gives logits"
+            require(value == getattr(DecoderConfig, name), said)
+
+    @property
+    def without_meaning(self) -> list[str]:
+        """Fields of decoders of pairs."""
+        return ["tokens", "read_out", "loss"]
 
     @property
     def table_std(self) -> float:

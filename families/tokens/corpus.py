@@ -16,6 +16,7 @@ from icl_lab.src.checks import ConfigError, require
 BLOCK, HELD_OUT = 50_000, 10  # characters, and one block of so many
 FOLDER = 5  # texts of a folder of which one is held out whole
 LEAST = 20_000  # characters
+MOST = 2**28  # bytes: all of it is in memory
 SUFFIXES = (".txt", ".md", "")
 
 
@@ -30,11 +31,14 @@ class Corpus(NamedTuple):
 
 def corpus_of(place: Path) -> Corpus:
     """The corpus of a file or of all text files below a folder; `ConfigError` where there is too little text."""
-    texts = {path: _text(path) for path in _files(place)}
+    files = _files(place)
+    size = sum(path.stat().st_size for path in files)
+    require(size <= MOST, f"{place} has {size} bytes of text; a corpus has at most {MOST}")
+    texts = {path: _text(path) for path in files}
     total = sum(map(len, texts.values()))
     require(
         total >= LEAST,
-        f"{place} has {total} characters of text; a model learns nothing of fewer than {LEAST}",
+        f"{place} has {total} characters of text; a model of text needs at least {LEAST}",
     )
     together = defaultdict[Path, list[Path]](list)
     for path in texts:
@@ -66,16 +70,16 @@ def _files(place: Path) -> list[Path]:
     require(place.is_dir(), f"{place} is neither a file nor a folder")
     named = (path for path in place.rglob("*") if path.suffix in SUFFIXES and not path.name.startswith("."))
     found = sorted(path for path in named if path.is_file())
-    require(bool(found), f"{place} has no text file, that is none whose name ends in .txt or .md")
+    require(bool(found), f"{place} has no text file; the name of one ends in .txt or .md, or has no ending")
     return found
 
 
 def _text(path: Path) -> str:
     try:
-        text = path.read_bytes().decode("utf-8").replace("\r\n", "\n")
+        text = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError:
-        raise ConfigError(f"{path} is no text in UTF-8") from None
-    require("\0" not in text, f"{path} is no text: it has a zero byte")
+        raise ConfigError(f"{path} is not text in UTF-8") from None
+    require("\0" not in text, f"{path} is not text: it has a zero byte")
     return text
 
 

@@ -4,7 +4,8 @@
 
 h are the n - 1 symbols before, h' without the first of them, C(h) the sum of c(h .) and N(h) how many symbols follow h.
 c counts occurrences at the highest order, below it how many different symbols stand before; D = n_1 / (n_1 + 2 n_2) is
-one discount for each order. Where h has never come, p_n is p_{n-1}. Chen and Goodman 1999, Eq. 21 to 24.
+one discount for each order, and 1/2 where nothing comes once: with 0 a symbol that the text lacks would be impossible.
+Where h has never come, p_n is p_{n-1}. Chen and Goodman 1999, Eq. 21 to 24.
 
 A symbol's history ends where its window begins.
 """
@@ -17,8 +18,8 @@ import numpy as np
 
 from icl_lab.src.checks import require
 
-NO_SINGLE = 0.5  # the discount where nothing comes once: with 0 what never came would have no probability
 MOST_KEYS = 2**63  # numbers of n symbols in one whole number
+UNDEFINED = 0.5  # the discount where nothing comes once
 
 
 class Order(NamedTuple):
@@ -77,7 +78,7 @@ class KneserNey:
 def _order(keys: np.ndarray, counts: np.ndarray, num_symbols: int) -> Order:
     histories, first = np.unique(keys // num_symbols, return_index=True)
     once, twice = np.count_nonzero(counts == 1), np.count_nonzero(counts == 2)
-    discount = once / (once + 2 * twice) if once else NO_SINGLE
+    discount = once / (once + 2 * twice) if once else UNDEFINED
     followed = np.diff(np.append(first, len(keys)))
     return Order(keys, counts, histories, np.add.reduceat(counts, first), followed, discount)
 
@@ -132,11 +133,15 @@ def mixed(log_probability: np.ndarray, windows: np.ndarray, weights: np.ndarray)
 
 
 def fitted_weights(log_probability: np.ndarray, windows: np.ndarray, caches: int = 2, rounds: int = 200) -> np.ndarray:
-    """The weights with the least loss at the places of windows where all caches speak, by expectation-maximisation."""
+    """The weights with the least loss at the places of windows where all caches speak, by expectation-maximisation.
+
+    Where they never do, caches have no weight.
+    """
     following = windows[:, 1:]
     said = np.stack([cached(windows, length) for length in range(1, caches + 1)])
     speak = (said >= 0).all(axis=0)
-    require(bool(speak.any()), "no two symbols come twice in any window, so no cache says anything")
+    if not speak.any():
+        return np.eye(1 + caches)[0]
     likelihoods = np.stack([np.exp(log_probability), *(each == following for each in said)])[:, speak]
     weights = np.full(1 + caches, 1 / (1 + caches))
     for _ in range(rounds):

@@ -9,7 +9,7 @@ from typing import Any
 from icl_lab.families.summary import header, row
 from icl_lab.families.tokens.config import TokensConfig
 from icl_lab.lab.configs import columns
-from icl_lab.lab.configs.outputs import Columns, Criterion, Curve, NamedLoss, Outputs, Panel, Summary
+from icl_lab.lab.configs.outputs import Analysis, Columns, Criterion, Curve, NamedLoss, Outputs, Panel, Summary
 
 HALF_OF_THE_GAP = 0.5  # from what ignores all but one symbol, or none, to the best predictor
 ORDERS = range(1, 6)  # of Kneser-Ney
@@ -30,6 +30,7 @@ ROWS = {
 }
 BEST = ("pool_loss", "bayes_loss", "kneser_ney_5_loss")  # of a source the first that it has
 SIMPLE = ("unigram_loss", "bigram_loss", "kneser_ney_1_loss")
+MEASURED = ("uniform_loss", *BEST, *SIMPLE, "trigger_accuracy")
 LOSS = columns.at("headline", "loss")
 
 
@@ -87,21 +88,22 @@ OUTPUTS = Outputs(
         {
             "trained": columns.trained,
             "test_loss_se": columns.at("headline", "loss_se"),
-            **columns.headline("excess", "excess_se", "uniform_loss"),
-            **{name: columns.if_there("headline", name) for name in (*BEST, *SIMPLE, "trigger_accuracy")},
+            **columns.headline("excess", "excess_se"),
+            **{f"test_{name}": columns.if_there("headline", name) for name in MEASURED},
         },
         {"test_loss": LOSS},
         meanings={
+            "source": "what sequences are drawn from",
             "test_loss": "cross-entropy on test sequences, nats a symbol",
-            "excess": "test_loss less that of the best predictor: pool_loss, else bayes_loss, else kneser_ney_5_loss",
-            "bayes_loss": "that of the exact posterior of a fresh chain, or of triggers",
-            "pool_loss": "that of the exact posterior of the pool's chains",
-            "unigram_loss": "that of how often symbols have come so far",
-            "bigram_loss": "that of the language's bigrams, which ignore triggers",
-            "kneser_ney_1_loss": "that of how often symbols come in the training text",
-            "kneser_ney_5_loss": "that of the counts of up to five symbols of the training text",
-            "uniform_loss": "log k",
-            "trigger_accuracy": "share of symbols behind triggers that came before to which the model gives most",
+            "excess": "test_loss less that of the best predictor: of the pool, else Bayes, else Kneser-Ney of order 5",
+            "test_bayes_loss": "that of the exact posterior of a fresh chain, or of triggers",
+            "test_pool_loss": "that of the exact posterior of the pool's chains",
+            "test_unigram_loss": "that of how often symbols have come so far",
+            "test_bigram_loss": "that of the language's bigrams, which ignore triggers",
+            "test_kneser_ney_1_loss": "that of how often symbols come in the training text",
+            "test_kneser_ney_5_loss": "that of the counts of up to five symbols of the training text",
+            "test_uniform_loss": "log k",
+            "test_trigger_accuracy": "share of symbols behind triggers that came before to which the model gives most",
         },
     ),
     panels=(
@@ -132,6 +134,7 @@ OUTPUTS = Outputs(
         ),
     },
     summary=summary_lines,
-    commands=("implied_prior",),
+    analyses=(Analysis("vocabulary", when=lambda config, table: config.data.source == "text"),),
+    commands=("generate", "implied_prior"),
     criteria=(Criterion("share of the gap to the best predictor", gap_closed, HALF_OF_THE_GAP, at_least=True),),
 )

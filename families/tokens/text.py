@@ -26,6 +26,7 @@ from icl_lab.src.prng import Purpose, purpose_key
 SAMPLE = Path(__file__).parent / "sample"  # Genesis and Macbeth, which are in the public domain
 HIGHEST_ORDER = 5  # of Kneser-Ney
 LEAST_WINDOWS = 4  # of the held-out blocks: two for each set
+LONGER = "num_tokens must be smaller, or the text longer"
 
 Pieces = tuple[np.ndarray, ...]
 
@@ -104,7 +105,7 @@ def _read(arrays: Mapping[str, np.ndarray]) -> Text:
 def stored(text: Text, num_tokens: int) -> dict[str, np.ndarray]:
     """The training text as programs take it: symbols [N], where pieces start, and how many windows are before each."""
     pieces = [piece for piece in text.train if len(piece) >= num_tokens]
-    require(bool(pieces), f"no passage of the text has {num_tokens} symbols; num_tokens must be smaller")
+    require(bool(pieces), f"no passage of the training text has {num_tokens} symbols; {LONGER}")
     lengths = np.array([len(piece) for piece in pieces])
     return {
         "symbols": np.concatenate(pieces).astype(np.int32),
@@ -141,8 +142,7 @@ def held_out(text: Text, num_tokens: int) -> tuple[np.ndarray, np.ndarray]:
     found = divided(text.blocks, num_tokens)
     require(
         len(found) >= LEAST_WINDOWS,
-        f"the held-out text has fewer than {LEAST_WINDOWS} windows of {num_tokens} symbols; num_tokens must be "
-        "smaller, or the text longer",
+        f"the held-out text has fewer than {LEAST_WINDOWS} windows of {num_tokens} symbols; {LONGER}",
     )
     return found[::2], found[1::2]
 

@@ -28,16 +28,19 @@ pack width; `kernel`, `kernel_why`; seeds; `start`, `end`, `compile_seconds`, `r
 METRICS = """one object a line, at step 0, every `eval_every` steps, logarithmically spaced ones and the last: `step,
 train_loss, eval_loss`, and further ones of the evaluation batch: of regression `eval_gd_loss, eval_preds_diff,
 eval_model_diff, eval_model_cos`; of layerwise `eval_gd_loss`; of sine `eval_initial_loss`, the loss before the context;
-of diversity the losses and distances `eval_id_...` and `eval_ood_...`; with `--log_norms` `train_grad_norm,
+of diversity the losses and distances `eval_id_...` and `eval_ood_...`; of tokens `eval_losses` by position and
+`eval_kl_...`, the mean divergence of the model from each predictor; with `--log_norms` `train_grad_norm,
 param_norm, lr`. Earlier names are read"""
 SUMMARY = """the last record, `num_steps`, of a run that ended early `stopped_early` (`step`, `reason`), with
 `--keep_best` `best` (`step`, `eval_loss`), `headline` (losses on the test set with standard errors), `trained`,
 `loss_convention`; of regression `contexts`, `alignment`,
 `one_step`, `ood`, `copying`; of sine `functions`; of layerwise `layerwise`"""
 BATCH = """the evaluation batch: `x, y, x_query, y_query, w`; of layerwise and diversity several queries a context
-(`x_query` [B,Q,D], `y_query` [B,Q])"""
+(`x_query` [B,Q,D], `y_query` [B,Q]); of tokens `x` [B,R], the symbols that are read, and `y_query` [B,T-1], those that
+come"""
 PREDICTIONS = """predictions on the evaluation batch: of regression `tf, gd` [B]; of sine `before, after` [B]; of
-diversity `id_tf, id_dmmse, id_ridge, ood_...` [B,K]"""
+diversity `id_tf, id_dmmse, id_ridge, ood_...` [B,K]; of tokens log-probabilities [B,T-1] of the symbols
+that come, `tf` and, of the first sequences, predictors"""
 CONTEXTS = """`train` and `eval` settings in force, the difficulty used, and whether each had an effect:
 `order_had_effect`, `noise_had_effect`, `placement_had_effect`"""
 ALIGNMENT = """`l2_pred_diff` (RMS), `align_cos` (= `model_cos`), `preds_diff` (mean absolute), `model_diff`, `slope`
@@ -54,6 +57,8 @@ EVALUATION = (
     "`loss_se` over contexts, the model's `ratio` to it on the same contexts with `ratio_se`, and the `reason` where "
     "one is not defined; `facts`: steps, step sizes, what was estimated; `data`, `sha256` of the file"
 )
+VOCABULARY = """the pieces of text that the numbers of symbols stand for: `letters`, the first of them, and `merges`, the
+numbers of the two symbols that each further one is made of"""
 PROBES = (
     "a row for each score: `target`, `steps` of descent where it depends on them, `activation`, `position` (a row "
     "of tokens), `probe` (`trained`, and the controls `untrained`, `other_context`, `tokens`; `read_out`), `measure` "
@@ -167,7 +172,7 @@ FILES = (
     File("figs/loss.png", EVERY, "losses over training, a panel for each unit; not in sweeps"),
     File(layout.SNAPSHOTS, "`--config.snapshots=true`", "`step` and every parameter, with a leading axis of records"),
     File(layout.LOSSES, "`analysis.losses`", "`step, loss, loss_se` on the evaluation batch, a row a snapshot"),
-    File(layout.PREDICTIONS, "regression, sine, diversity", PREDICTIONS),
+    File(layout.PREDICTIONS, "regression, sine, diversity, tokens", PREDICTIONS),
     File(layout.ORDERING_INDEX, REGRESSION, "of the evaluation batch, int32 [B,N]: position i holds the pair drawn so"),
     File(layout.NOISE_MASK, REGRESSION, "of the evaluation batch, bool [B,N]: position i holds a corrupted pair"),
     File("analysis/ordering_idx.npy", REGRESSION, "a copy"),
@@ -196,6 +201,7 @@ FILES = (
     File(layout.COMPARATORS, MEASURED, ON_CORRUPTED),
     File(layout.EVALUATION, "`analysis.evaluate`", EVALUATION),
     File(layout.EVALUATED_CONTEXTS, "`analysis.evaluate`", EVALUATED_CONTEXTS),
+    File(layout.VOCABULARY, "runs on text", VOCABULARY),
     File(layout.PROBES, "`analysis.probes`", PROBES),
     File(
         layout.PROBES_FACTS,

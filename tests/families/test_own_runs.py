@@ -174,8 +174,8 @@ def asked(*words: str, model: str = "lsa1") -> RunConfig:
 
 
 REFUSED = {
-    "dim": ("--config.dim=10", "dim is 10; with the contexts of .* it is 3"),
-    "pairs": ("--num_pairs=7", "num_pairs is 7; with the contexts of .* it is 6"),
+    "dim": ("--config.dim=10", "dim is 10; with the data of .* it is 3"),
+    "pairs": ("--num_pairs=7", "num_pairs is 7; with the data of .* it is 6"),
     "the preset's pairs": ("--num_pairs=10", "num_pairs is 10; .* it is 6"),
     "noise": ("--config.noise_std=0.5", "noise_std is 0.5; .* it is 0"),
     "more for the evaluation": ("--config.eval_tasks=30", "eval_tasks is 30; .* it is 6"),

@@ -11,7 +11,7 @@ from icl_lab.families.task import model_of, shared_of, task_key, task_of, traini
 from icl_lab.lab.configs.presets import preset, resolve
 from icl_lab.lab.configs.registry import family_of_model
 from icl_lab.lab.registries import FAMILIES
-from icl_lab.src import decoder, layerwise, sine, transformer
+from icl_lab.src import decoder, language_model, layerwise, sine, transformer
 from icl_lab.src.prng import Purpose, key
 from icl_lab.src.train import mean_over_parts
 from icl_lab.store.params import flattened
@@ -24,6 +24,7 @@ OWN = {  # how the model of each is made by hand
     "autoencoder": lambda config: autoencoder.make_model(config),
     "languages": lambda config: layerwise.make_model(config.architecture),
     "diversity": lambda config: decoder.make_model(config.model, config.data.dim, config.data.num_pairs),
+    "tokens": lambda config: language_model.make_model(config.model, 3, 64, 32**-0.5, True),
 }
 
 

@@ -16,6 +16,7 @@ from icl_lab.families.languages import data as of_languages
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.lab.configs import identity
 from icl_lab.lab.configs.identity import config_id
+from icl_lab.lab.configs.presets import without_meaning
 from icl_lab.lab.configs.registry import from_dict, named
 from icl_lab.lab.configs.run import RunConfig, fields_of, to_dict
 from icl_lab.lab.environment import processors
@@ -55,6 +56,8 @@ CHOICES = {
     "baselines": (),  # a list of names: tested where they are
     "plugins": (),  # they follow from the others
     "num_tasks": ("inf", 4),
+    "num_chains": ("inf", 4),
+    "source": ("markov", "triggers"),  # text has a larger vocabulary
     "stop_when": ("", "eval_loss < 0.1"),
     "init_from": ("", "a86cf033656ae0be@200:c55a1f6522bb74ea"),
     "train_only": ("", "layer"),
@@ -84,7 +87,7 @@ CHOICES = {
 def leaves(family: str) -> list[tuple[str, str, str]]:
     """(family, section, field) of the fields that have another value that is legal."""
     config = named(family).config()
-    values, idle = fields_of(config), [f"model.{name}" for name in getattr(config.model, "without_meaning", ())]
+    values, idle = fields_of(config), {*without_meaning(config)}
     every = [(s, f) for s, value in values.items() for f in (value if isinstance(value, dict) else [""])]
     return [(family, s, f) for s, f in every if len(CHOICES.get(f or s, "12")) > 1 and f"{s}.{f}" not in idle]
 

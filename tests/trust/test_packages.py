@@ -34,7 +34,14 @@ NEEDS = {
     "studies.run order_noise --executor slurm --runs_dir runs": ["submitit"],
 }
 # what each of these imports is used for in commands that reach it and do not use it
-NOT_USED = {"sweeps", "eval_order", "eval_noise", "eval_diversity", "eval_languages"}  # no estimate in a sweep's runs
+NOT_USED = {
+    "sweeps",
+    "eval_order",
+    "eval_noise",
+    "eval_diversity",
+    "eval_languages",
+    "eval_tokens",
+}  # no estimate in a sweep's runs
 NOT_USED |= {"analysis.stages"}  # it reads estimates
 NOT_USED |= {"analysis.curvature"}  # it draws no chain
 NOT_USED |= {"analysis.develop", "analysis.llc_saturation", "scripts.llc_pictures", "benchmarks.bench"}  # not by HMC

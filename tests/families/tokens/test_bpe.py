@@ -46,10 +46,14 @@ def test_a_text_is_shorter_in_symbols_and_as_training_left_it() -> None:
 @pytest.mark.parametrize(
     ("text", "size", "words"),
     [
-        (TEXT, 255, "vocabulary is 255; it must be from 256 to 5000"),
-        (TEXT, 5001, "vocabulary is 5001; it must be from 256 to 5000"),
-        ("a" * 5000, 256, "the text has 1 distinct characters; it needs at least two"),
-        (LETTERS * 2 + "0123456789" * 3 + "abcdefghijklmnop", 256, "but the text alone has 266 distinct characters"),
+        (TEXT, 255, "num_symbols is 255; the vocabulary of a text has 256 to 5000 pieces"),
+        (TEXT, 5001, "num_symbols is 5001; the vocabulary of a text has 256 to 5000 pieces"),
+        ("a" * 5000, 256, "all characters of the text are the same; a model needs two to tell apart"),
+        (
+            LETTERS * 2 + "0123456789" * 3 + "abcdefghijklmnop",
+            256,
+            "but the text has 266 distinct characters; raise it",
+        ),
         ("ab ab ab", 256, "but the text has only 5 distinct pieces"),
     ],
 )
@@ -59,5 +63,5 @@ def test_what_makes_no_vocabulary_is_refused(text: str, size: int, words: str) -
 
 
 def test_a_character_that_the_corpus_lacks_is_named() -> None:
-    with pytest.raises(ConfigError, match="the text has 'Z', which is no symbol of the corpus"):
+    with pytest.raises(ConfigError, match="'Z' is no character of the text that the model is of"):
         bpe.vocabulary_of(TEXT + LETTERS, 270).encode("low Z")

@@ -1,5 +1,6 @@
-"""Text of files and folders: nothing is lost, held-out text is in no training text, and what is no text is said."""
+"""Text of files and folders: nothing is lost, held-out text is in no training text, and what is not text is said."""
 
+import os
 from itertools import zip_longest
 from pathlib import Path
 
@@ -51,18 +52,37 @@ def test_its_digest_is_of_its_content_and_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"too short", "has 9 characters of text; a model learns nothing of fewer than 20000"),
-        (b"\xff\xfe" + b"a" * 30_000, "is no text in UTF-8"),
-        (b"a\0b" * 10_000, "is no text: it has a zero byte"),
+        (b"too short", "has 9 characters of text; a model of text needs at least 20000"),
+        (b"\xff\xfe" + b"a" * 30_000, "is not text in UTF-8"),
+        (b"a\0b" * 10_000, "is not text: it has a zero byte"),
     ],
 )
-def test_what_is_no_text_is_refused(content: bytes, words: str, tmp_path: Path) -> None:
+def test_what_is_not_text_is_refused(content: bytes, words: str, tmp_path: Path) -> None:
     path = tmp_path / "own.txt"
     path.write_bytes(content)
     with pytest.raises(ConfigError, match=words):
         corpus.corpus_of(path)
-    with pytest.raises(ConfigError, match="is neither a file nor a folder"):
+    with pytest.raises(ConfigError, match="none does not exist"):
         corpus.corpus_of(tmp_path / "none")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ConfigError, match="has no text file"):
+    with pytest.raises(ConfigError, match=r"has no text file; the name of one ends in \.txt or \.md"):
         corpus.corpus_of(tmp_path / "empty")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+def test_a_pipe_is_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ConfigError, match="pipe is neither a file nor a folder"):
+        corpus.corpus_of(tmp_path / "pipe")
+
+
+def test_more_text_than_memory_is_for_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    with open(tmp_path / "own.txt", "wb") as file:
+        file.truncate(2**28 + 1)  # takes no place on the disk
+    with pytest.raises(ConfigError, match="has 268435457 bytes of text; a corpus has at most 268435456"):
+        corpus.corpus_of(tmp_path)
+
+
+def test_a_mark_of_the_order_of_bytes_is_no_character(tmp_path: Path) -> None:
+    (tmp_path / "own.txt").write_text(text(20_004), encoding="utf-8-sig")
+    assert set("".join(corpus.corpus_of(tmp_path).train)) == set("0123456789")

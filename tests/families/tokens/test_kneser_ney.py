@@ -103,6 +103,20 @@ def test_too_many_combinations_are_refused() -> None:
         KneserNey(TEXT, 5000, 6)
 
 
+def test_a_symbol_that_the_text_lacks_is_possible_even_if_nothing_comes_once() -> None:
+    """Twice "0 1 2": half a count is taken from each of the three, and shared by five symbols."""
+    found = KneserNey(np.array([0, 1, 2, 0, 1, 2]), SYMBOLS, 1).distributions(np.array([[0, 4]]))
+    np.testing.assert_allclose(np.exp(found[0, 0]), [0.25 + 0.05] * 3 + [0.05] * 2, rtol=1e-12)
+
+
+def test_caches_that_never_speak_have_no_weight() -> None:
+    windows = np.array([[0, 1], [2, 3]])
+    said = np.log(np.full((2, 1), 0.2))
+    weights = kneser_ney.fitted_weights(said, windows)
+    assert weights.tolist() == [1, 0, 0]
+    np.testing.assert_allclose(kneser_ney.mixed(said, windows, weights), said, rtol=1e-12)
+
+
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_a_symbol_that_never_came_has_a_probability(order: int) -> None:
     model = KneserNey(np.tile(np.arange(3, dtype=np.int32), 50), 4, order)

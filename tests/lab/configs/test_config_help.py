@@ -23,6 +23,13 @@ OTHER = {  # values of a stack's layers that are not their defaults
     },
     **{f"data.{name}": "2" for name in ("x_mean", "x_scale", "y_mean", "y_scale")},  # of a file, if it is standardised
     **{"model.key_size": "4", "model.attention": "softmax", "model.first_norm": "false"},
+    **{
+        "model.tokens": "interleaved_shared",
+        "model.read_out": "token",
+        "model.loss": "absolute_error",
+    },  # of decoders of pairs
+    **{f"data.{name}": "2" for name in ("chain_order", "concentration", "num_chains")},
+    **{"data.trigger_rate": "0.5", "data.repeated_share": "0.5", "data.file": "LICENSE"},
 }
 # a flag of its own, and what comes with the other fields
 FOUND = {"preset", "plugins", "shared", "requires", "init_from"}
@@ -51,7 +58,9 @@ def test_the_fields_are_those_of_the_family(model: str) -> None:
     listed = [name for name, *_ in fields(preset(model))]
     assert len(set(listed)) == len(listed)
     config = resolve(preset(model))
-    kind = "(control|stack whose MLP stands below|file that is not standardised)"
+    kind = (
+        "(a control|a stack whose MLP stands below|a file that is not standardised|a decoder of symbols|sequences of)"
+    )
     idle = {f"model.{name}" for name in ("num_layers", "attention")} if model == "sine_control" else set()
     expected = every_field(config.family) - FOUND
     assert set(listed) <= expected
@@ -59,7 +68,7 @@ def test_the_fields_are_those_of_the_family(model: str) -> None:
     for name in expected - set(listed):  # it is refused beside the others
         changed = preset(model)
         set_values(changed, {name: OTHER[name]})
-        with pytest.raises(ConfigError, match=f"{name.rpartition('.')[2]} is .*, but has no meaning for a {kind}"):
+        with pytest.raises(ConfigError, match=f"{name.rpartition('.')[2]} is .*, but has no meaning for {kind}"):
             resolve(changed)
 
 

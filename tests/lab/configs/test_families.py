@@ -5,6 +5,7 @@ from dataclasses import fields
 import pytest
 
 from icl_lab.families.languages.data import CodeConfig, LanguageData
+from icl_lab.families.tokens.data import TokenData
 from icl_lab.lab.configs.keys import OUTSIDE, find_key, leaves
 from icl_lab.lab.configs.presets import preset, set_values
 from icl_lab.lab.configs.registry import family_of_model, from_dict, models
@@ -39,6 +40,8 @@ def test_families_differ_in_their_fields() -> None:
         *(f"code.{field.name}" for field in fields(CodeConfig)),
         *("model.features", "model.features_width", "model.query_in_keys"),
         *("negative_share", "model.dim", "model.hidden", "model.input"),
+        *(f"data.{field.name}" for field in fields(TokenData) if field.name != "file"),
+        "model.embedding_std",
     }
     assert {family for family, _ in OF_OTHERS} == {*FAMILIES}
 

@@ -11,7 +11,7 @@ from icl_lab.runners.flags import read
 
 # model -> the ids of its presets, computed before runs had stop_when, patience, keep_best, log_norms, init_from and
 # train_only, and data a file; those of lsa1 to sine_control before stacks had first_norm, shared_mlp, mlp_bias and
-# clip_before_mlp, and sines tied_phase, but for what is published
+# clip_before_mlp, and sines tied_phase, but for what is published; those of sequences of symbols as they were first
 OF_PRESETS = {
     "lsa1": {"default": "ad7438153448f986", "paper": "ad7438153448f986", "published": "2a45f76675f32418"},
     "lsa1_pe": {"default": "903877122dbca8ff", "paper": "903877122dbca8ff"},
@@ -30,6 +30,11 @@ OF_PRESETS = {
     "autoencoder": {"default": "0fb95075b664e5d1", "paper": "891121b7a0047694", "published": "7b17b73d43ba304c"},
     "languages": {"default": "4c2ef66b8e41b1a2", "paper": "504984688bcb8bb7", "published": "61138acde7ba717d"},
     "languages_softmax": {"default": "74e269a9f6c8a0b1", "paper": "7e16274e7043da69", "published": "53cffdccb685c348"},
+    "markov": {"default": "8dea6faac15b8947", "paper": "22f445155dd497f5"},
+    "markov_plateau": {"default": "ce50c265cd6958c1", "paper": "cab223a4b5daaa34"},
+    "triggers": {"default": "ffc6b5af217503c2", "paper": "c8faba7552189e5d"},
+    "text": {"default": "288537580bbd7030", "paper": "12abe0186998b6d8"},
+    "text_control": {"default": "f93a89afdb38f255", "paper": "feb4f9b359a06dff"},
 }
 
 

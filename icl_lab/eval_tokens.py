@@ -1,0 +1,1 @@
+../eval_tokens.py
