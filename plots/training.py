@@ -132,7 +132,7 @@ PANELS = (
     Metrics("prefix-matching score of heads", r"(layer_\d+)_head_\d+_prefix_matching|(null)_prefix_matching"),
     Metrics("match mass of heads", r"(layer_\d+)_head_\d+_match_mass|(null)_match_mass"),
     Metrics("K-composition with heads below", r"(layer_\d+)_head_\d+_k_composition_\d+|(null)_k_composition"),
-    Metrics("change of loss without a head (nats)", "ablation_(previous_token_head|other_heads)"),
+    Metrics("change of loss without previous-token head", "ablation_(previous_token_head|other_heads)"),
 )
 
 

@@ -98,7 +98,7 @@ def test_the_null_of_matches_is_their_mean_fraction() -> None:
 
 
 def scores_by_circuits(params: dict[str, dict[str, np.ndarray]], layer: int, x: np.ndarray) -> np.ndarray:
-    return np.einsum("bti,hij,bsj->bhts", x, heads.circuits(params, layer, 2).qk, x)
+    return np.asarray(np.einsum("bti,hij,bsj->bhts", x, heads.circuits(params, layer, 2).qk, x))
 
 
 @pytest.mark.parametrize("positions", ["relative", "query_key"])

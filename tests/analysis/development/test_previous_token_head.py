@@ -26,7 +26,7 @@ def batch_of(x: np.ndarray) -> TokenBatch:
 def with_idle_head(params: dict[str, dict[str, np.ndarray]]) -> dict[str, dict[str, np.ndarray]]:
     """The same in a decoder of twice the width, where heads with number 1 attend alike everywhere and add nothing."""
     width = params["layer_0/attention/output"]["w"].shape[0]
-    wider = {}
+    wider: dict[str, dict[str, np.ndarray]] = {}
     for module, arrays in params.items():
         for name, value in arrays.items():
             if name == "distances":

@@ -11,6 +11,7 @@ from scipy.stats import entropy
 
 from icl_lab.analysis.development import token_metrics
 from icl_lab.families.tokens import markov
+from icl_lab.families.tokens.task import divergence
 from icl_lab.src.prng import key
 
 RNG = np.random.default_rng(0)
@@ -118,14 +119,13 @@ def predicted(request: pytest.FixtureRequest) -> dict[str, np.ndarray]:
 
 
 def rows_of(said: dict[str, np.ndarray], model: np.ndarray) -> dict[str, float]:
-    far = {f"kl_{name}": token_metrics.divergence(of, model) for name, of in said.items()}
+    far = {f"kl_{name}": divergence(of, model) for name, of in said.items()}
     return far | {"null_kl_unigram": token_metrics.tempered_divergence(said["unigram"], said["bayes"])}
 
 
 def test_the_null_of_the_unigram_phase_is_the_least_of_a_grid(predicted: dict[str, np.ndarray]) -> None:
     grid = [
-        token_metrics.divergence(predicted["unigram"], log_softmax(a * predicted["bayes"], axis=-1))
-        for a in np.linspace(0, 1, 201)
+        divergence(predicted["unigram"], log_softmax(a * predicted["bayes"], axis=-1)) for a in np.linspace(0, 1, 201)
     ]
     found = token_metrics.tempered_divergence(predicted["unigram"], predicted["bayes"])
     assert found == pytest.approx(min(grid), rel=1e-4)

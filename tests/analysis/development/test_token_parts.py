@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,10 +24,10 @@ SIZES = (
     "--steps 40 --eval_every 20 --batch_size 8 --config.eval_tasks=64 --config.test_tasks=64 --config.d_model=12 "
     "--config.num_tokens=24"
 ).split()
-PLAIN = {"block": "plain", "num_layers": 2, "mlp_width": 0}
+PLAIN: dict[str, Any] = {"block": "plain", "num_layers": 2, "mlp_width": 0}
 
 
-def untrained(data: TokenData, **model: object) -> LoadedRun:
+def untrained(data: TokenData, **model: Any) -> LoadedRun:
     """A model before training, with its evaluation batch."""
     config = TokensConfig(data=data, eval_tasks=24, test_tasks=24)
     config = replace(config, model=replace(config.model, **(PLAIN | model)))
@@ -35,7 +36,7 @@ def untrained(data: TokenData, **model: object) -> LoadedRun:
     return LoadedRun(Path(), config, made, made.init(key(0)), task.as_batch(x, data))
 
 
-def measured(loaded: LoadedRun) -> tuple[dict[str, float | str], list[str]]:
+def measured(loaded: LoadedRun) -> tuple[dict[str, Any], list[str]]:
     """The row of a model, and what it lacks."""
     parts = token_parts.parts_of(loaded)
     row = {name: value for part in parts for name, value in part.measure(loaded).items()}
