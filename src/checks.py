@@ -62,9 +62,10 @@ def in_range(name: str, value: float, low: float, high: float = math.inf, open_l
     """Raises unless the value is finite and between the bounds, `low` itself excluded where `open_low`."""
     finite(name, value)
     inside = (value > low if open_low else value >= low) and value <= high
-    bounds = (
-        f"between {low:g} and {high:g}" if math.isfinite(high) else f"{'above' if open_low else 'at least'} {low:g}"
-    )
+    bounds = f"between {low:g} and {high:g}"
+    if open_low or not math.isfinite(high):
+        most = f" and at most {high:g}" if math.isfinite(high) else ""
+        bounds = f"{'above' if open_low else 'at least'} {low:g}{most}"
     require(inside, f"{name} is {value}; it must be {bounds}")
 
 

@@ -129,6 +129,8 @@ def test_a_wheel_trains_a_run_in_an_empty_folder_as_the_checkout_does(
     assert "--models" in run(python, "-m", "icl_lab.eval_order", "--help", cwd=tmp_path)
     asked = "from icl_lab.studies.history import events; print(events('one_layer_loss')[0].event)"
     assert run(python, "-c", asked, cwd=tmp_path) == "range\n"
+    sample = "from icl_lab.families.tokens.text import corpus_in; print(corpus_in('').digest)"
+    assert run(python, "-c", sample, cwd=tmp_path) == run(sys.executable, "-c", sample, cwd=root)
     done = ended(python, "-c", "import runners", cwd=tmp_path)
     assert done.stderr.splitlines()[-1] == "ModuleNotFoundError: No module named 'runners'"
 

@@ -40,7 +40,7 @@ class TokenData:
     num_tokens: int = field(64, "symbols in a sequence, T", least=2)
     chain_order: int = field(1, "markov: symbols that the next one depends on", least=1)
     concentration: float = field(
-        1.0, "markov: of the Dirichlet distribution of a chain's rows", low=0, high=1000, open_low=True
+        1.0, "markov: parameter of the Dirichlet distribution of a chain's rows", low=0, high=1000, open_low=True
     )
     num_chains: float = field(math.inf, "markov: chains in the pool, M; inf draws a fresh one for each sequence")
     trigger_rate: float = field(0.15, "triggers: how likely a symbol is one", low=0, high=1)

@@ -57,8 +57,8 @@ EVALUATION = (
     "`loss_se` over contexts, the model's `ratio` to it on the same contexts with `ratio_se`, and the `reason` where "
     "one is not defined; `facts`: steps, step sizes, what was estimated; `data`, `sha256` of the file"
 )
-VOCABULARY = """the pieces of text that the numbers of symbols stand for: `letters`, the first of them, and `merges`, the
-numbers of the two symbols that each further one is made of"""
+VOCABULARY = """the pieces of text that the numbers of symbols stand for: `letters`, the first of them, and `merges`,
+the numbers of the two symbols that each further one is made of"""
 PROBES = (
     "a row for each score: `target`, `steps` of descent where it depends on them, `activation`, `position` (a row "
     "of tokens), `probe` (`trained`, and the controls `untrained`, `other_context`, `tokens`; `read_out`), `measure` "
