@@ -71,7 +71,8 @@ def continuation(
 
 def measure(directory: Path, flags: argparse.Namespace) -> Iterator[dict[str, Any] | str]:
     """The loss of each symbol of the prompt, their mean, and the continuation."""
-    data: Any = read_config(directory).data  # type: ignore[attr-defined]  # the family has it
+    config: Any = read_config(directory)
+    data = config.data
     require(data.source == "text", f"{directory} is a run on {data.source}; only a run on text generates text")
     known = vocabulary.read(directory, data.num_symbols)
     symbols = known.encode(flags.prompt).tolist()

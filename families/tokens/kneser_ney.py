@@ -140,10 +140,11 @@ def fitted_weights(log_probability: np.ndarray, windows: np.ndarray, caches: int
     following = windows[:, 1:]
     said = np.stack([cached(windows, length) for length in range(1, caches + 1)])
     speak = (said >= 0).all(axis=0)
-    if not speak.any():
-        return np.eye(1 + caches)[0]
-    likelihoods = np.stack([np.exp(log_probability), *(each == following for each in said)])[:, speak]
     weights = np.full(1 + caches, 1 / (1 + caches))
+    if not speak.any():
+        weights[:] = np.arange(1 + caches) == 0
+        return weights
+    likelihoods = np.stack([np.exp(log_probability), *(each == following for each in said)])[:, speak]
     for _ in range(rounds):
         shares = weights[:, None] * likelihoods
         weights = (shares / shares.sum(axis=0)).mean(axis=1)
