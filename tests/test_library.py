@@ -13,6 +13,7 @@ from tests.test_docs import blocks
 PAGE = Path(__file__).resolve().parent.parent / "docs/library.md"
 SECTIONS = (
     "Train on arrays of your own",
+    "Text of your own",
     "Your own model",
     "Your own baseline",
     "Sweep your own fields",
