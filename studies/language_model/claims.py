@@ -17,6 +17,11 @@ CHOSEN, TEXT = "ours", "text"
 
 BY_EDELMAN: dict[str, Any] = {"paper": EDELMAN, "smaller": "sequences of 64 symbols; the paper's have 100"}
 BY_BIETTI: dict[str, Any] = {"paper": BIETTI, "smaller": "sequences of 128 symbols and 64 channels"}
+HOOGLAND = "Hoogland et al. 2024, arXiv 2402.02364"
+BY_HOOGLAND: dict[str, Any] = {
+    "paper": HOOGLAND,
+    "smaller": "7 million symbols and 410 000 weights; the paper has 5 billion and 3 million",
+}
 BY_US: dict[str, Any] = {"about": "ours", "paper": OURS}
 ONE_LAYER = Rival("one layer, trained as long", runs=("one_layer",))
 IS_OVER_TRAINING: dict[str, Any] = {"control": Without("a network that is not trained has no phases")}
@@ -46,5 +51,16 @@ CLAIMS: tuple[Claim, ...] = (
     # triggers
     Claim("triggers_accuracy", "triggers", "language with triggers: accuracy after triggers that came before", 0.87, 0.75, 0.98, TEXT, value("trigger_accuracy"), "triggers", "full", scale="fraction", control=Rival("one layer, trained as long", runs=("triggers_one_layer",)), tier="main", **BY_BIETTI),
     Claim("triggers_one_layer", "triggers", "language with triggers, one layer: accuracy after triggers that came before", 0.42, 0.1, 0.6, TEXT, value("trigger_accuracy"), "triggers_one_layer", "full", scale="fraction", control=Rival("two layers", runs=("triggers",)), **BY_BIETTI),
+    # text
+    Claim("text_bigrams", "text", "text: least bigram divergence over training, nats", 0.38, 0.25, 0.5, TEXT, measures.least_bigram_divergence, "text", "full", **BY_HOOGLAND, **IS_OVER_TRAINING),
+    Claim("text_positions", "text", "text: first step at which positions matter by .05 nats, over that of the least bigram divergence", 1.3, 0.5, 2.0, TEXT, measures.positions_over_bigrams, "text", "full", infinite="positions never matter", **BY_HOOGLAND, **IS_OVER_TRAINING),
+    Claim("text_ngrams", "text", "text: score of 4-grams at the end over that at the least bigram divergence", 1.6, 1.2, UNBOUNDED, TEXT, measures.score_since_bigrams(4), "text", "full", **BY_HOOGLAND, **IS_OVER_TRAINING),
+    Claim("text_kneser_ney", "text", "text: cross-entropy less that of Kneser-Ney of order 3, nats a symbol", 0.17, 0.0, 0.35, CHOSEN, measures.over_kneser_ney(3), "text", "full", scale="linear", control=Rival("Kneser-Ney of order 2", measure=measures.over_kneser_ney(2)), **BY_US),
+    Claim("text_icl", "text", "text: ICL score less that of Kneser-Ney of order 4 on the same windows, nats", -0.04, -0.1, 0.02, CHOSEN, measures.last("icl_score_minus_kneser_ney_4"), "text", "full", scale="linear", **BY_US, control=Without("the null, that of Kneser-Ney, is taken off")),
+    Claim("text_prefix", "text", "text: prefix matching of the best head", 0.02, 0.0, 0.1, CHOSEN, measures.best_head("prefix_matching"), "text", "full", scale="fraction", control=Rival("text with random symbols that come twice", runs=("text_control",)), **BY_US),
+    Claim("control_prefix", "text", "text with random symbols that come twice: prefix matching of the best head", 0.9, 0.8, 1.0, CHOSEN, measures.best_head("prefix_matching"), "text_control", "full", scale="fraction", control=Rival("text alone", runs=("text",)), tier="main", **BY_US),
+    # the open question
+    Claim("long_prefix", "long", "text, 68 million symbols: prefix matching of the best head", 0.05, 0.0, 0.2, CHOSEN, measures.best_head("prefix_matching"), "text_long", "full", scale="fraction", control=Rival("text with random symbols that come twice", runs=("text_control",)), **BY_US),
+    Claim("long_icl", "long", "text, 68 million symbols: ICL score less that of Kneser-Ney of order 4 on the same windows, nats", -0.05, -0.15, 0.02, CHOSEN, measures.last("icl_score_minus_kneser_ney_4"), "text_long", "full", scale="linear", **BY_US, control=Without("the null, that of Kneser-Ney, is taken off")),
 )
 # fmt: on

@@ -71,6 +71,26 @@ def of_pools(run: Path, name: str) -> Series:
     return {("", label): (x, [last[f"{measures.KL}{each}"]]) for each, label in OF_POOLS.items()}
 
 
+STAGES = {
+    "bigram_divergence": "bigram divergence (nats)",
+    "positional_ablation": "positional ablation (nats)",
+    "ngram_score_4": "score of 4-grams",
+    "icl_score_minus_kneser_ney_4": "ICL score less Kneser-Ney 4's (nats)",
+    "copy_accuracy": "copy accuracy",
+}
+
+
+def stages(labels: Mapping[str, str]) -> Curves:
+    """Metrics of text over training, a panel each; a series for each runs' name."""
+
+    def curves(run: Path, name: str) -> Series:
+        rows = measures.developed(run)
+        steps = (rows["step"] + 1).to_numpy(float)
+        return {(panel, labels[name]): (steps, rows[column].to_numpy(float)) for column, panel in STAGES.items()}
+
+    return curves
+
+
 def of_triggers(run: Path) -> Numbers:
     """A run's accuracy after triggers, and that of Bayes."""
     return {

@@ -11,5 +11,8 @@ FACTS: dict[str, tuple[str, ...]] = {
     "A decoder is nearer to a linear induction head than to Bayes.": ("markov_head_is_nearer",),
     "A decoder of few chains retrieves them, and one of many infers.": ("markov_turn_of_pools", "markov_few_chains"),
     "Two layers learn what triggers are followed by, one layer does not.": ("triggers_accuracy", "triggers_one_layer"),
+    "On text bigrams come first, then positions and longer n-grams.": ("text_bigrams", "text_positions", "text_ngrams"),
+    "On text no induction appears by 7 million symbols.": ("text_icl", "text_prefix"),
+    "On text no induction appears by 68 million symbols.": ("long_prefix", "long_icl"),
 }
 # fmt: on

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,14 +15,19 @@ from icl_lab.analysis.development.token_metrics import tempered_divergence
 from icl_lab.families.tokens.task import make_eval_set
 from icl_lab.store import layout
 from icl_lab.store.metrics import read_metrics
+from icl_lab.store.readers import read_csv
 from icl_lab.store.rundir import read_config
 from icl_lab.studies.language_model.runs import CHAINS
 from icl_lab.studies.runs import summary_part
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Measure = Callable[..., float]
 OfSeed = Sequence[Path]
 NEAREST = ("uniform", "unigram", "bayes")  # what a decoder is nearest to in the phases, in their order
 KL = "eval_kl_"
+MATTERS = 0.05  # nats, from which on positions matter
 
 
 @lru_cache(maxsize=512)
@@ -104,8 +109,8 @@ def distance_over(name: str) -> Measure:
     """KL from Bayes to the model over that from another predictor, at the last record."""
 
     def measure(run: Path) -> float:
-        (last,) = read_metrics(run, (f"{KL}bayes", f"{KL}{name}"))[-1:]
-        return float(last[f"{KL}bayes"]) / float(last[f"{KL}{name}"])
+        (record,) = read_metrics(run, (f"{KL}bayes", f"{KL}{name}"))[-1:]
+        return float(record[f"{KL}bayes"]) / float(record[f"{KL}{name}"])
 
     return measure
 
@@ -126,13 +131,71 @@ def beyond_over_trained(run: Path) -> float:
     return float(longer["beyond"]) / float(longer["trained"])
 
 
+# --- text ---
+
+
+@lru_cache(maxsize=512)
+def developed(run: Path) -> pd.DataFrame:
+    """The metrics of a run's checkpoints, in order."""
+    return read_csv(run / layout.DEVELOPMENTAL_METRICS, ("step",)).sort_values("step").reset_index(drop=True)
+
+
+def least_bigram_divergence(run: Path) -> float:
+    """The least bigram divergence over training."""
+    return float(developed(run)["bigram_divergence"].min())
+
+
+def step_of_bigrams(run: Path) -> float:
+    """The step of the least bigram divergence."""
+    rows = developed(run)
+    return float(rows["step"][rows["bigram_divergence"].idxmin()])
+
+
+def positions_over_bigrams(run: Path) -> float:
+    """The first step whose positional ablation is above .05 nats, over the step of the least bigram divergence."""
+    rows = developed(run)
+    matter = rows["step"][rows["positional_ablation"] > MATTERS]
+    return (float(matter.iloc[0]) if len(matter) else math.inf) / step_of_bigrams(run)
+
+
+def score_since_bigrams(length: int) -> Measure:
+    """The last n-gram score over that at the step of the least bigram divergence."""
+
+    def measure(run: Path) -> float:
+        scores = developed(run)[f"ngram_score_{length}"]
+        return float(scores.iloc[-1] / scores[developed(run)["bigram_divergence"].idxmin()])
+
+    return measure
+
+
+def last(name: str) -> Measure:
+    """A metric of the last checkpoint."""
+    return lambda run: float(developed(run)[name].iloc[-1])
+
+
+def best_head(name: str) -> Measure:
+    """The largest of all heads' scores at the last checkpoint."""
+
+    def measure(run: Path) -> float:
+        rows = developed(run)
+        heads = [column for column in rows if column.startswith("layer_") and column.endswith(f"_{name}")]
+        return float(rows[heads].iloc[-1].max())
+
+    return measure
+
+
+def over_kneser_ney(order: int) -> Measure:
+    """The cross-entropy on test windows less that of Kneser-Ney of an order."""
+    return lambda run: value("loss")(run) - value(f"kneser_ney_{order}_loss")(run)
+
+
 # --- pools ---
 
 
 def log_ratio(run: Path) -> float:
     """log of KL from the pool's posterior to the model over KL from Bayes: below 0 it retrieves, above 0 it infers."""
-    (last,) = read_metrics(run, (f"{KL}pool", f"{KL}bayes"))[-1:]
-    return math.log(float(last[f"{KL}pool"]) / float(last[f"{KL}bayes"]))
+    (record,) = read_metrics(run, (f"{KL}pool", f"{KL}bayes"))[-1:]
+    return math.log(float(record[f"{KL}pool"]) / float(record[f"{KL}bayes"]))
 
 
 def log2_turn(runs: OfSeed) -> float:

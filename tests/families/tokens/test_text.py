@@ -92,7 +92,7 @@ def test_a_text_that_is_too_short_is_said() -> None:
     found = text.text_of("", SYMBOLS)
     with pytest.raises(ConfigError, match="held-out text has fewer than 4 windows of 6000 symbols"):
         text.held_out(found, 6000)
-    with pytest.raises(ConfigError, match="no passage of the text has 1000000 symbols"):
+    with pytest.raises(ConfigError, match="no passage of the training text has 1000000 symbols"):
         text.stored(found, 10**6)
 
 
