@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from icl_lab.lab.configs.keys import find_key
-from icl_lab.lab.configs.presets import value_at
+from icl_lab.lab.configs.presets import preset, set_values, value_at
 from icl_lab.lab.configs.run import to_dict
 from icl_lab.lab.environment import extra
 from icl_lab.src.checks import ConfigError
@@ -106,8 +106,13 @@ def _commit(study: Study) -> str:
 
 
 def _setting(study: Study, runs: str, key: str) -> str:
-    config = study.runs_of(runs).cells[0].config
-    return str(value_at(config, find_key(to_dict(config), key)))
+    asked = study.runs_of(runs)
+    if asked.cells:
+        config = asked.cells[0].config
+        return str(value_at(config, find_key(to_dict(config), key)))
+    values = preset(asked.model)  # of runs whose text is missing
+    set_values(values, asked.settings)
+    return str(value_at(values, find_key(values.to_dict(), key)))
 
 
 def _calls(page: Path, text: str) -> Iterable[tuple[int, str, tuple[str, ...]]]:
