@@ -22,7 +22,8 @@ from icl_lab.analysis.loaded_run import LoadedRun
 from icl_lab.families.tokens import task, text
 from icl_lab.families.tokens.config import TokensConfig
 from icl_lab.families.tokens.data import TokenData
-from icl_lab.families.tokens.sources import Predictor, language_of, source_of
+from icl_lab.families.tokens.shared import language_of
+from icl_lab.families.tokens.sources import Predictor, source_of
 from icl_lab.src import patching
 from icl_lab.src.batch import TokenBatch
 from icl_lab.src.model import Model, Params

@@ -107,15 +107,15 @@ class TokensConfig(RunConfig):
         """The training text, or the language of its characters."""
         if not self.shares_arrays:
             return {}
-        from icl_lab.families.tokens.sources import source_of
+        from icl_lab.families.tokens.shared import shared_arrays
 
-        return source_of(self.data).shared(self.data)
+        return shared_arrays(self.data)
 
     def hashed_as(self) -> Mapping[str, np.ndarray]:
         """The text, not where it lies."""
         if not self.shares_arrays:
             return {}
-        from icl_lab.families.tokens.sources import hashed
+        from icl_lab.families.tokens.shared import hashed
 
         return dict.fromkeys(self.shared_arrays(), hashed(self.data))
 

@@ -19,6 +19,7 @@ from jax import Array
 from icl_lab.families.tokens import markov, text, triggers
 from icl_lab.families.tokens.config import TokensConfig
 from icl_lab.families.tokens.data import TokenData
+from icl_lab.families.tokens.shared import hashed, language_of
 from icl_lab.lab.configs.identity import array_hash
 from icl_lab.src.checks import require
 from icl_lab.src.prng import Purpose, purpose_key
@@ -48,14 +49,12 @@ class Source(NamedTuple):
     """A source.
 
     sample(key, data, count, batched, shared): sequences [B, T] of a training batch. drawn(config, purpose, count): the
-    sequences of a set. predictors(config): by name. shared(data): arrays that runs share, by name, numbers that they
-    depend on being those of `hashed`.
+    sequences of a set. predictors(config): by name.
     """
 
     sample: Callable[[Array, TokenData, int, Mapping[str, Any], Shared], Array]
     drawn: Callable[[TokensConfig, Purpose, int], Sequences]
     predictors: Callable[[TokensConfig], dict[str, Predictor]]
-    shared: Callable[[TokenData], dict[str, np.ndarray]] = lambda data: {}
 
 
 def source_of(data: TokenData) -> Source:
@@ -190,16 +189,6 @@ def _pool_unigrams(x: Array, chains: Array, order: int) -> Array:
 # --- triggers ---
 
 
-@lru_cache(maxsize=4)
-def _language(digest: str, file: str, num_symbols: int) -> triggers.Language:
-    return triggers.language_of(text.most_frequent(text.corpus_in(file), num_symbols), num_symbols)
-
-
-def language_of(data: TokenData) -> triggers.Language:
-    """The language of the most frequent characters of a text."""
-    return _language(text.corpus_in(data.file).digest, data.file, data.num_symbols)
-
-
 def sample_triggers(key: Array, data: TokenData, count: int, batched: Mapping[str, Any], shared: Shared) -> Array:
     """Sequences, each with triggers of its own."""
     language = triggers.Language(jnp.asarray(shared["bigrams"]), jnp.asarray(shared["first"]))
@@ -230,11 +219,6 @@ def predictors_of_triggers(config: TokensConfig) -> dict[str, Predictor]:
         "bigram": _predictor(partial(triggers.bigram, language=language)),
         "bayes": _predictor(partial(triggers.bayes, language=language, rate=config.data.trigger_rate)),
     }
-
-
-def shared_by_triggers(data: TokenData) -> dict[str, np.ndarray]:
-    """The language's bigrams, and how likely each symbol comes first."""
-    return {name: np.asarray(array) for name, array in language_of(data)._asdict().items()}
 
 
 # --- text ---
@@ -268,24 +252,14 @@ def predictors_of_text(config: TokensConfig) -> dict[str, Predictor]:
     return {"uniform": _uniform(data.num_symbols), **of_counts}
 
 
-def shared_by_text(data: TokenData) -> dict[str, np.ndarray]:
-    """The training text."""
-    return text.stored(text.text_of(data.file, data.num_symbols), data.num_tokens)
-
-
 SOURCES: Mapping[str, Source] = {
     "markov": Source(sample_chains, drawn_chains, predictors_of_chains),
-    "triggers": Source(sample_triggers, drawn_triggers, predictors_of_triggers, shared_by_triggers),
-    "text": Source(sample_text, drawn_text, predictors_of_text, shared_by_text),
+    "triggers": Source(sample_triggers, drawn_triggers, predictors_of_triggers),
+    "text": Source(sample_text, drawn_text, predictors_of_text),
 }
 
 
 # --- the text that a run began with ---
-
-
-def hashed(data: TokenData) -> np.ndarray:
-    """What is hashed in place of arrays that a text gives: the text."""
-    return np.frombuffer(bytes.fromhex(text.corpus_in(data.file).digest), np.uint8)
 
 
 def check_unchanged(config: TokensConfig) -> None:

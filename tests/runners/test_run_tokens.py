@@ -165,7 +165,11 @@ def test_a_grid_is_swept(ran: Ran, tmp_path: Path) -> None:
         (b"ab " * 10_000, [], "num_symbols is 300, but the text has only 5 distinct pieces"),
         (own_text().encode(), ["--num_symbols", 5000], "num_symbols is 5000, but the text has only "),
         (own_text().encode(), ["--num_symbols", 255], "the vocabulary of a text has 256 to 5000 pieces"),
-        (own_text().encode(), ["--num_tokens", 400], "needs 4; num_tokens must be smaller, or the text longer"),
+        (
+            own_text().encode(),
+            ["--num_tokens", 400],
+            "has fewer than 4 windows of 400 symbols; num_tokens must be smaller, or the text longer",
+        ),
         (own_text().encode(), ["--num_tokens", 20_000], "num_tokens must be smaller, or the text longer"),
         (own_text().encode(), ["--config.eval_tasks=2000"], "eval_tasks is 2000; with the data of "),
         (own_text().encode(), ["--model", "markov", "--num_symbols", 3], "has no meaning for sequences of markov"),
