@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from icl_lab.families.diversity.config import DiversityConfig
@@ -11,13 +13,23 @@ from icl_lab.lab.configs.presets import preset, resolve, set_values
 from icl_lab.lab.configs.run import RunConfig
 
 
-class Case(NamedTuple):
-    """Work timed within a process: a key of `benchmarks.programs.WORK`; a unit of ours is for `width` runs."""
+@dataclass(frozen=True)
+class Case:
+    """Work timed within a process, on a model's preset with these values; a unit of ours is for `width` runs.
+
+    work: a key of `benchmarks.programs.WORK`.
+    """
 
     text: str
-    config: RegressionConfig | DiversityConfig
+    model: str
+    values: Mapping[str, Any] = field(default_factory=dict)
     work: str = "steps"
     width: int = 1
+
+    @cached_property
+    def config(self) -> Any:
+        """The run's config, which of a text reads it."""
+        return config_of(self.model, **self.values)
 
 
 class Commands(NamedTuple):
@@ -39,57 +51,56 @@ class Sweep(NamedTuple):
     at: Callable[[int], tuple[RunConfig, int]]
 
 
-def lsa1(num_layers: int = 1, **values: Any) -> RegressionConfig:
-    """The config of the main experiment with this depth and these fields."""
-    config: RegressionConfig = _with(values, preset("lsa1", num_layers=num_layers))
-    return config
-
-
-def twolayer(**values: Any) -> RegressionConfig:
-    """The config of two softmax layers, with these fields."""
-    config: RegressionConfig = _with(values, preset("twolayer"))
-    return config
-
-
-def decoder(model: str, **values: Any) -> DiversityConfig:
-    """A decoder on a pool of 16 tasks, with these fields."""
-    config: DiversityConfig = _with(values, preset(model))
-    return config
-
-
-def _with(values: Mapping[str, Any], config: Any) -> Any:
+def config_of(model: str, num_layers: int | None = None, **values: Any) -> Any:
+    """The config of a model's preset at a depth, with these fields."""
+    config = preset(model, num_layers=num_layers)
     set_values(config, values)
     return resolve(config)
 
 
-TWOLAYER = twolayer()
+def lsa1(num_layers: int = 1, **values: Any) -> RegressionConfig:
+    """The config of the main experiment."""
+    config: RegressionConfig = config_of("lsa1", num_layers, **values)
+    return config
+
+
+def decoder(model: str, **values: Any) -> DiversityConfig:
+    """The config of a decoder on a pool of 16 tasks."""
+    config: DiversityConfig = config_of(model, **values)
+    return config
+
 
 CASES: dict[str, Case] = {
-    "lsa1_1": Case("a step of lsa1", lsa1()),
-    "lsa1_2": Case("a step, 2 layers", lsa1(2)),
-    "lsa1_5": Case("a step, 5 layers", lsa1(5)),
-    "lsa1_12": Case("a step, 12 layers", lsa1(12)),
-    "twolayer": Case("a step of twolayer", TWOLAYER),
-    "pack_8": Case("a step of one of 8 runs of lsa1 in a pack", lsa1(), width=8),
-    "pack_64": Case("a step of one of 64 runs of lsa1 in a pack", lsa1(), width=64),
-    "decoder_tiny": Case("a step of the decoder tiny, batch 64", decoder("tiny")),
-    "decoder_tiny_pack_4": Case("a step of one of 4 decoders tiny in a pack", decoder("tiny"), width=4),
-    "decoder_small": Case("a step of the decoder small, batch 256", decoder("small")),
-    "decoder_tiny_1024": Case("a step of the decoder tiny, batch 1024", decoder("tiny", batch_size=1024)),
-    "gradient_5": Case("losses and gradients alone, 5 layers", lsa1(5), "gradients"),
-    "gradient_12": Case("losses and gradients alone, 12 layers", lsa1(12), "gradients"),
-    "gradient_heads": Case("losses and gradients alone, twolayer with 2 heads", twolayer(num_heads=2), "gradients"),
+    "lsa1_1": Case("a step of lsa1", "lsa1"),
+    "lsa1_2": Case("a step, 2 layers", "lsa1", {"num_layers": 2}),
+    "lsa1_5": Case("a step, 5 layers", "lsa1", {"num_layers": 5}),
+    "lsa1_12": Case("a step, 12 layers", "lsa1", {"num_layers": 12}),
+    "twolayer": Case("a step of twolayer", "twolayer"),
+    "pack_8": Case("a step of one of 8 runs of lsa1 in a pack", "lsa1", width=8),
+    "pack_64": Case("a step of one of 64 runs of lsa1 in a pack", "lsa1", width=64),
+    "decoder_tiny": Case("a step of the decoder tiny, batch 64", "tiny"),
+    "decoder_tiny_pack_4": Case("a step of one of 4 decoders tiny in a pack", "tiny", width=4),
+    "decoder_small": Case("a step of the decoder small, batch 256", "small"),
+    "decoder_tiny_1024": Case("a step of the decoder tiny, batch 1024", "tiny", {"batch_size": 1024}),
+    "decoder_text": Case("a step of the decoder of text, batch 16", "text"),
+    "decoder_text_32": Case("a step of the decoder of text, batch 32", "text", {"batch_size": 32}),
+    "gradient_5": Case("losses and gradients alone, 5 layers", "lsa1", {"num_layers": 5}, "gradients"),
+    "gradient_12": Case("losses and gradients alone, 12 layers", "lsa1", {"num_layers": 12}, "gradients"),
+    "gradient_heads": Case(
+        "losses and gradients alone, twolayer with 2 heads", "twolayer", {"num_heads": 2}, "gradients"
+    ),
     "gradient_alone": Case(
-        "losses and gradients alone, a layer at N = D = 20", lsa1(dim=20, num_pairs=20), "gradients"
+        "losses and gradients alone, a layer at N = D = 20", "lsa1", {"dim": 20, "num_pairs": 20}, "gradients"
     ),
     "gradient_large": Case(
         "losses and gradients alone, 3 layers at N = D = 50, 256 tasks",
-        lsa1(3, dim=50, num_pairs=50, batch_size=256),
+        "lsa1",
+        {"num_layers": 3, "dim": 50, "num_pairs": 50, "batch_size": 256},
         "gradients",
     ),
-    "batches": Case("a training batch of lsa1", lsa1(), "batches"),
-    "evaluation": Case("lsa1 on 10 000 tasks", lsa1(), "evaluation"),
-    "evaluation_twolayer": Case("twolayer on 10 000 tasks", TWOLAYER, "evaluation"),
+    "batches": Case("a training batch of lsa1", "lsa1", work="batches"),
+    "evaluation": Case("lsa1 on 10 000 tasks", "lsa1", work="evaluation"),
+    "evaluation_twolayer": Case("twolayer on 10 000 tasks", "twolayer", work="evaluation"),
 }
 
 SWEEP_OF_16 = (

@@ -18,8 +18,9 @@ from typing import NamedTuple
 
 from icl_lab.families.diversity.config import DiversityConfig
 from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.tokens.config import TokensConfig
 from icl_lab.src.checks import require
-from icl_lab.src.decoder_config import choices_of
+from icl_lab.src.decoder_config import DecoderConfig, choices_of
 
 
 class Dot(NamedTuple):
@@ -29,38 +30,59 @@ class Dot(NamedTuple):
     gradients: int
 
 
-def training_step(config: RegressionConfig | DiversityConfig) -> int:
+AnyConfig = RegressionConfig | DiversityConfig | TokensConfig
+
+
+def training_step(config: AnyConfig) -> int:
     """Operations of one step of one run: labels, forward, backward."""
     return labels(config) + loss_and_gradient(config)
 
 
-def loss_and_gradient(config: RegressionConfig | DiversityConfig) -> int:
+def loss_and_gradient(config: AnyConfig) -> int:
     """Operations of the loss and its gradient."""
     return sum(dot.flops * (1 + dot.gradients) for dot in stack(config))
 
 
-def labels(config: RegressionConfig | DiversityConfig) -> int:
-    """Operations of the labels w.x of a batch, including the queries'."""
+def labels(config: AnyConfig) -> int:
+    """Operations of the labels w.x of a batch, including the queries'; of symbols, which are their own labels, none."""
+    if isinstance(config, TokensConfig):
+        return 0
     return 2 * config.training.batch_size * (config.data.num_pairs + 1) * config.data.dim
 
 
-def stack(config: RegressionConfig | DiversityConfig) -> list[Dot]:
+def stack(config: AnyConfig) -> list[Dot]:
     """The matrix products of all layers."""
     layers = range(config.model.num_layers)
     if isinstance(config, DiversityConfig):
         return _ends_of_decoder(config) + [dot for layer in layers for dot in _decoder_block(config, layer)]
+    if isinstance(config, TokensConfig):
+        return [_read_out_of_symbols(config)] + [dot for _ in layers for dot in _block_of_all_rows(config)]
     return [dot for layer in layers for dot in _attention(config, layer) + _mlp(config, layer)]
 
 
 def _decoder_block(config: DiversityConfig, layer: int) -> list[Dot]:
-    """The products of a block. Keys and values are of all rows, the rest of kept rows (in the last block inputs)."""
-    model, rows = config.model, 2 * config.data.num_pairs
-    kept = rows // 2 if layer == model.num_layers - 1 else rows
-    token, width = 2 * config.training.batch_size, model.d_model
+    """The products of a block, of which the last one keeps the inputs' rows."""
+    rows = 2 * config.data.num_pairs
+    return _block(config.model, config.training.batch_size, rows, rows // 2 if _is_last(config, layer) else rows)
+
+
+def _block_of_all_rows(config: TokensConfig) -> list[Dot]:
+    return _block(config.model, config.training.batch_size, config.data.rows, config.data.rows)
+
+
+def _block(model: DecoderConfig, batch_size: int, rows: int, kept: int) -> list[Dot]:
+    """Keys and values are of all rows, the rest of kept ones."""
+    token, width = 2 * batch_size, model.d_model
     pairs, output = token * kept * rows * width, token * kept * width * width
     mlp = token * kept * width * model.mlp_width
     sizes = [3 * token * rows * width * width, pairs, pairs, output * model.attention_output, mlp, mlp]
     return [Dot(size, 2) for size in sizes]
+
+
+def _read_out_of_symbols(config: TokensConfig) -> Dot:
+    """The product with the table of the read-out; symbols are embedded by a table, without products."""
+    data = config.data
+    return Dot(2 * config.training.batch_size * data.rows * config.model.d_model * data.num_symbols, 2)
 
 
 def _ends_of_decoder(config: DiversityConfig) -> list[Dot]:
@@ -98,4 +120,8 @@ def _mlp(config: RegressionConfig, layer: int) -> list[Dot]:
 
 
 def _rows(config: RegressionConfig, layer: int) -> int:
-    return 1 if layer == config.model.num_layers - 1 else config.architecture.num_rows
+    return 1 if _is_last(config, layer) else config.architecture.num_rows
+
+
+def _is_last(config: RegressionConfig | DiversityConfig, layer: int) -> bool:
+    return layer == config.model.num_layers - 1

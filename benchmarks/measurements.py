@@ -65,11 +65,12 @@ def same_loss(settings: Settings) -> Entry:
 
 def case(name: str, settings: Settings) -> Entry:
     """A case of `CASES`."""
-    text, config, work, width = CASES[name]
+    measured = CASES[name]
+    config, work, width = measured.config, measured.work, measured.width
     times = compare(WORK[work](config, width), settings.seconds, settings.repeats, {"ours": width, "xla": width})
     count = {"steps": flops.training_step, "gradients": flops.loss_and_gradient}
     operations = {"flops": count[work](config)} if work in count else {}
-    return {"text": text} | times | operations
+    return {"text": measured.text} | times | operations
 
 
 def compilation(name: str, settings: Settings) -> Entry:

@@ -18,9 +18,10 @@ import jax.numpy as jnp
 import optax
 from jax import Array
 
-from icl_lab.benchmarks import plain_decoder
+from icl_lab.benchmarks import plain_decoder, plain_text
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.task import model_of
+from icl_lab.families.tokens.config import TokenModel
 from icl_lab.src.batch import Batch
 from icl_lab.src.checks import require
 from icl_lab.src.config import ModelConfig
@@ -62,29 +63,36 @@ def predict(params: Any, batch: Batch, config: Any) -> Array:
     return -tokens[:, -1, config.architecture.prediction_channel]
 
 
-class Plain(NamedTuple):
-    """The parts that depend on the kind of model: data and predictions."""
+def loss(predictions: Array, batch: Batch) -> Array:
+    """Half the mean squared error."""
+    return half_mse(predictions, batch.y_query)
 
-    sample: Callable[[Array, Any, int], Batch]
-    predict: Callable[[Any, Batch, Any], Array]
+
+class Plain(NamedTuple):
+    """The parts that depend on the kind of model: data, predictions and their loss."""
+
+    sample: Callable[[Array, Any, int], Any]
+    predict: Callable[[Any, Any, Any], Array]
+    loss: Callable[[Array, Any], Array] = loss
 
 
 PARTS: dict[type[Any], Plain] = {
     ModelConfig: Plain(sample, predict),
     DecoderConfig: Plain(plain_decoder.sample, plain_decoder.predict),
+    TokenModel: Plain(plain_text.sample, plain_text.predict, plain_text.loss),
 }
 
 
 def plain_loop(config: Any) -> tuple[Callable[[int], float], Callable[[], float]]:
     """Returns (train, loss): train(n) -> seconds of n more steps, loss() on `test_batch`."""
-    sample, predict = PARTS[type(config.model)]
+    sample, predict, loss_of = PARTS[type(config.model)]
     require(not getattr(config.model, "merged", False), "merged is on, but the plain loop multiplies four factors")
     optimizer = make_optimizer(config.training)
     draw = jax.jit(lambda key: sample(key, config, config.training.batch_size))
 
     @jax.jit
-    def step(params: Any, state: Any, batch: Batch) -> tuple[Any, Any]:
-        gradient = jax.grad(lambda params: half_mse(predict(params, batch, config), batch.y_query))(params)
+    def step(params: Any, state: Any, batch: Any) -> tuple[Any, Any]:
+        gradient = jax.grad(lambda params: loss_of(predict(params, batch, config), batch))(params)
         updates, state = optimizer.update(gradient, state, params)
         return optax.apply_updates(params, jax.tree.map(lambda u: -config.training.lr * u, updates)), state
 
@@ -105,15 +113,12 @@ def plain_loop(config: Any) -> tuple[Callable[[int], float], Callable[[], float]
     @jax.jit
     def test_loss(params: Any) -> Array:
         test = test_batch(config)
-        return half_mse(predict(params, test, config), test.y_query)
+        return loss_of(predict(params, test, config), test)
 
-    def loss() -> float:
-        return float(test_loss(params))
-
-    return train, loss
+    return train, lambda: float(test_loss(params))
 
 
-def test_batch(config: Any) -> Batch:
+def test_batch(config: Any) -> Any:
     """A test set of 10 000 tasks."""
     return PARTS[type(config.model)].sample(jax.random.key(10**6), config, 10_000)
 

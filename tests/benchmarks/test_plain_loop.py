@@ -4,11 +4,13 @@ import jax
 import numpy as np
 import pytest
 
-from icl_lab.benchmarks import plain_decoder
+from icl_lab.benchmarks import plain_decoder, plain_text
+from icl_lab.benchmarks.cases import config_of
 from icl_lab.benchmarks.plain_loop import plain_loop, predict, sample
 from icl_lab.families.diversity import task as diversity
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.regression.task import make_model
+from icl_lab.families.tokens import task as tokens
 from icl_lab.lab.configs.presets import preset, resolve
 from icl_lab.src.config import ModelConfig, TrainConfig
 from icl_lab.src.data import sample_batch
@@ -64,3 +66,19 @@ def test_the_plain_decoder_predicts_what_the_decoder_predicts():
     expected = built.predict(params, batch)
     assert np.abs(expected).max() > 0.1
     np.testing.assert_allclose(plain_decoder.predict(params, batch, config), expected, atol=1e-5)
+
+
+def test_the_plain_decoder_of_text_predicts_what_the_decoder_predicts():
+    """Symbols of the sample; float32, so 1e-5."""
+    config = config_of("text", num_symbols=256, num_tokens=20, d_model=16)
+    built = tokens.make_model(config)
+    rng = np.random.default_rng(0)
+    params = jax.tree.map(lambda leaf: leaf + 0.1 * rng.standard_normal(leaf.shape), built.init(key(0)))
+    batch = plain_text.sample(jax.random.key(1), config, 6)
+    assert batch.x.shape == (6, 19)
+    assert (batch.x[:, 1:] == batch.y_query[:, :-1]).all()
+    expected = built.predict(params, batch)
+    assert np.abs(expected).max() > 0.1
+    said = plain_text.predict(params, batch, config)
+    np.testing.assert_allclose(said, expected, atol=1e-5)
+    assert plain_text.loss(said, batch) == pytest.approx(built.loss(params, batch), abs=1e-5)
