@@ -81,4 +81,4 @@ def test_the_plain_decoder_of_text_predicts_what_the_decoder_predicts():
     assert np.abs(expected).max() > 0.1
     said = plain_text.predict(params, batch, config)
     np.testing.assert_allclose(said, expected, atol=1e-5)
-    assert plain_text.loss(said, batch) == pytest.approx(built.loss(params, batch), abs=1e-5)
+    assert plain_text.loss(said, batch) == pytest.approx(float(built.loss(params, batch)), abs=1e-5)
