@@ -9,6 +9,8 @@ FACTS: dict[str, tuple[str, ...]] = {
     "One layer of attention does not infer transitions.": ("markov_one_layer_excess",),
     "The prior that a decoder infers by is near the one it was trained on, and a little flatter.": ("markov_implied_alpha", "markov_implied_alpha_sparse", "markov_implied_alpha_dense"),
     "A decoder is nearer to a linear induction head than to Bayes.": ("markov_head_is_nearer",),
+    "While a decoder passes through its phases, no LLC is on a plateau.": ("markov_llc_plateaus",),
+    "The LLC changes where a phase ends.": ("markov_llc_phases",),
     "A decoder of few chains retrieves them, and one of many infers.": ("markov_turn_of_pools", "markov_few_chains"),
     "Two layers learn what triggers are followed by, one layer does not.": ("triggers_accuracy", "triggers_one_layer"),
     "On text bigrams come first, then positions and longer n-grams.": ("text_bigrams", "text_positions", "text_ngrams"),

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from icl_lab.analysis.development.change_points import change_points_if_noisy
+from icl_lab.analysis.development.llc_curve import standard_errors
+from icl_lab.analysis.development.smooth_curve import LEAST
 from icl_lab.analysis.development.token_metrics import tempered_divergence
 from icl_lab.families.tokens.task import make_eval_set
 from icl_lab.store import layout
+from icl_lab.store.llc_rows import AT_THIS_NBETA, LLC, SAID, read_table, usable
 from icl_lab.store.metrics import read_metrics
 from icl_lab.store.readers import read_csv
 from icl_lab.store.rundir import read_config
@@ -27,6 +32,8 @@ Measure = Callable[..., float]
 OfSeed = Sequence[Path]
 NEAREST = ("uniform", "unigram", "bayes")  # what a decoder is nearest to in the phases, in their order
 KL = "eval_kl_"
+ENDS = ("llc_low", "llc_high")
+ON_A_PLATEAU = (LLC, AT_THIS_NBETA)  # verdicts
 MATTERS = 0.05  # nats, from which on positions matter
 
 
@@ -88,6 +95,56 @@ def log2_later_bigrams(run: Path, other: Path) -> float:
 def phases_in_order(run: Path) -> float:
     """1 if uniform is the nearest first, then unigrams, then Bayes, in the order of their first records; else 0."""
     return float([*dict.fromkeys(nearest(run, record) for record in records(run))] == [*NEAREST])
+
+
+# --- the local learning coefficient ---
+
+
+@lru_cache(maxsize=512)
+def coefficients(run: Path) -> pd.DataFrame:
+    """The rows of a run's LLCs, in order."""
+    return read_table(run / layout.LLC, ("step", "llc", *ENDS, "chains"), (*SAID,)).sort_values("step")
+
+
+def plateaus(run: Path) -> pd.DataFrame:
+    """Those that are usable and depend neither on the pull to w* nor on the temperature."""
+    rows = coefficients(run)
+    return rows[usable(rows) & rows["verdict"].isin(ON_A_PLATEAU)]
+
+
+def plateau_share(run: Path) -> float:
+    """The share of a run's LLCs that are on a plateau: of these alone a change would be one of the LLC."""
+    return len(plateaus(run)) / len(coefficients(run))
+
+
+def change_beyond_chance(run: Path) -> float:
+    """How near changes of the LLC are to the phases' boundaries, less how near as many are that chance has placed.
+
+    The mean over both boundaries of min |log2 step of a change - log2 step of the boundary|, less its mean over all
+    choices of as many of the checkpoints between the first and the last. nan where fewer LLCs are on a plateau than a
+    curve needs, where it has no change, and where a phase never begins.
+    """
+    rows = plateaus(run)
+    if len(rows) < LEAST:
+        return math.nan
+    steps = rows["step"].to_numpy(float)
+    errors = standard_errors(*(rows[name].to_numpy(float) for name in (*ENDS, "chains")))
+    found = change_points_if_noisy(steps, rows["llc"].to_numpy(float), errors)
+    boundaries = np.log2([first_step(run, "bayes"), entered(run, "unigram")])
+    if found is None or not found.points or not np.isfinite(boundaries).all():
+        return math.nan
+
+    def distance(places: Iterable[float]) -> float:
+        return float(np.abs(np.log2([*places])[None] - boundaries[:, None]).min(axis=1).mean())
+
+    by_chance = [distance(places) for places in combinations(steps[1:-1], len(found.points))]
+    return distance(point.step for point in found.points) - float(np.mean(by_chance))
+
+
+def entered(run: Path, name: str) -> float:
+    """The first record at which a predictor is the nearest; infinite if it never is."""
+    steps = (float(record["step"]) for record in records(run) if nearest(run, record) == name)
+    return next(steps, math.inf)
 
 
 # --- which prior ---

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from icl_lab.analysis.llc.settings import Settings
 from icl_lab.store import layout
 from icl_lab.store.lock import locked
 from icl_lab.studies.runs import Runs, fresh
@@ -22,6 +23,9 @@ LAYER_NORM = {"start_token": True, "steps": 2500} | PHASES
 ON_TEXT = {"file": CORPUS}
 # 16 600 steps of 32 windows are 68 million symbols, 21 times the training text
 LONG = ON_TEXT | {"batch_size": 32, "steps": 16_600, "eval_every": 500, "patience": 2}
+# an estimate takes about a minute of a core; those of pilot 0 had mixed, but were off a minimum
+LLC = Settings(eps=None, chains=4, burn_in=150, draws=300, tasks=256, batch_size=32)
+LLC_STEPS = "log:10:20"
 
 RUNS: dict[str, Runs] = {
     # Markov chains
@@ -33,6 +37,8 @@ RUNS: dict[str, Runs] = {
     "sparse_chains": Runs("markov", {"concentration": 0.3}, fresh(64)),
     "dense_chains": Runs("markov", {"concentration": 3.0}, fresh(65)),
     "pools": Runs("markov", {"steps": 3000, "eval_every": 500}, fresh(66), {"num_chains": CHAINS}),
+    # phases and the local learning coefficient
+    "developing": Runs("markov", PHASES, fresh(72)),
     # triggers
     "triggers": Runs("triggers", {}, fresh(67)),
     "triggers_one_layer": Runs("triggers", {"num_layers": 1}, fresh(68)),
@@ -65,7 +71,17 @@ def _implied(run: Path) -> None:
             write(load_run(run))
 
 
+def _with_llc(run: Path) -> None:
+    """The local learning coefficient over its training, in its analysis/."""
+    from icl_lab.analysis.llc.checkpoints import estimate_run
+
+    with locked(run, timeout=math.inf):
+        for _ in estimate_run(run, LLC, LLC_STEPS):
+            pass
+
+
 ANALYSES: Mapping[str, Callable[[Path], None]] = {
     **dict.fromkeys(("markov", "sparse_chains", "dense_chains"), _implied),
+    "developing": _with_llc,
     **dict.fromkeys(("triggers", "text", "text_control", "text_long"), _developed),
 }

@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from icl_lab.store import layout
@@ -121,3 +122,27 @@ def test_runs_whose_text_is_missing_have_no_cells(tmp_path: Path, monkeypatch: p
     settings = {"file": "own", "num_symbols": 256, "num_tokens": 16}
     with pytest.raises(Exception, match="distinct pieces"):
         _ = Runs("text", settings, (0,), needs="own").cells
+
+
+def rows_of_llc(run: Path, values: list[float], verdict: str) -> None:
+    """A table of LLCs over steps 2^0 .. 2^(n - 1)."""
+    (run / "analysis").mkdir(parents=True)
+    lines = ["step,llc,llc_low,llc_high,chains,verdict,reasons"]
+    lines += [f"{2**index},{each},{each - 0.01},{each + 0.01},4,{verdict}," for index, each in enumerate(values)]
+    (run / layout.LLC).write_text("\n".join(lines) + "\n")
+
+
+def test_changes_of_the_llc_are_compared_with_chance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kink exactly where both phases begin: as much nearer as the mean distance of the inner checkpoints is."""
+    values = [0.0] * 6 + [1.0, 2.0, 3.0, 4.0]  # flat up to step 32
+    monkeypatch.setattr(measures, "first_step", lambda run, name: 32.0)
+    monkeypatch.setattr(measures, "entered", lambda run, name: 32.0)
+    rows_of_llc(tmp_path / "plateau", values, "LLC")
+    assert measures.plateau_share(tmp_path / "plateau") == 1
+    chance = np.mean([abs(index - 5) for index in range(1, 9)])
+    assert measures.change_beyond_chance(tmp_path / "plateau") == pytest.approx(-chance)
+    rows_of_llc(tmp_path / "localised", values, "curvature")
+    assert measures.plateau_share(tmp_path / "localised") == 0
+    assert math.isnan(measures.change_beyond_chance(tmp_path / "localised"))
+    rows_of_llc(tmp_path / "flat", [1.0] * 10, "LLC")
+    assert math.isnan(measures.change_beyond_chance(tmp_path / "flat"))
