@@ -23,7 +23,7 @@ BY_HOOGLAND: dict[str, Any] = {
     "smaller": "7 million symbols and 410 000 weights; the paper has 5 billion and 3 million",
 }
 BY_US: dict[str, Any] = {"about": "ours", "paper": OURS}
-ONE_LAYER = Rival("one layer, trained as long", runs=("one_layer",))
+ONE_LAYER = Rival("one layer, trained as long", runs=("markov_one_layer",))
 IS_OVER_TRAINING: dict[str, Any] = {"control": Without("a network that is not trained has no phases")}
 
 value = measures.value
@@ -36,7 +36,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("markov_bigram_step", "phases", "chains of 3 symbols: log2 of the step from which on Bayes is the nearest", 7.9, 6.6, 8.65, CHOSEN, measures.log2_bigram_step, "markov", scale="linear", spacing=0.2, infinite="Bayes never is the nearest", **BY_EDELMAN, **IS_OVER_TRAINING),
     Claim("markov_excess", "excess", "chains of 3 symbols, start symbol: cross-entropy less that of Bayes, nats a symbol", 0.01, 0.0, 0.02, CHOSEN, value("excess"), "markov", scale="nonnegative", control=ONE_LAYER, tier="main", **BY_EDELMAN),
     Claim("markov_excess_no_start", "excess", "chains of 3 symbols, no start symbol: cross-entropy less that of Bayes", 0.036, 0.02, 0.05, CHOSEN, value("excess"), "no_start", scale="nonnegative", control=ONE_LAYER, **BY_US),
-    Claim("markov_one_layer_excess", "excess", "chains of 3 symbols, one layer: cross-entropy less that of Bayes", 0.105, 0.08, 0.13, TEXT, value("excess"), "one_layer", scale="nonnegative", control=Rival("two layers", runs=("markov",)), **BY_EDELMAN),
+    Claim("markov_one_layer_excess", "excess", "chains of 3 symbols, one layer: cross-entropy less that of Bayes", 0.105, 0.08, 0.13, TEXT, value("excess"), "markov_one_layer", scale="nonnegative", control=Rival("two layers", runs=("markov",)), **BY_EDELMAN),
     Claim("markov_small_tables_later", "plateau", "layer norm, tables of standard deviation .02: log2 of the step from which on Bayes is the nearest, less that at 1/sqrt(d)", 1.0, 0.3, UNBOUNDED, CHOSEN, measures.log2_later_bigrams, "small_tables", "full", "large_tables", scale="linear", spacing=0.2, infinite="Bayes never is the nearest by the end", **BY_US, **IS_OVER_TRAINING),
     # is it Bayes, and with which prior?
     Claim("markov_implied_alpha", "prior", "trained on chains of alpha = 1: the alpha that predictions imply", 1.4, 1.1, 1.8, CHOSEN, measures.implied_alpha, "markov", control=Rival("trained on chains of alpha = .3", runs=("sparse_chains",)), **BY_US),
@@ -49,8 +49,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("markov_llc_plateaus", "llc", "chains of 3 symbols, over training: share of LLCs that depend neither on the pull to the weights nor on the temperature", 0.0, 0.0, 0.2, CHOSEN, measures.plateau_share, "developing", "full", scale="fraction", control=Without("it says of estimates whether another claim may be made of them"), **BY_US),
     Claim("markov_llc_phases", "llc", "chains of 3 symbols, over training, of LLCs that depend on neither: distance of their changes to the phases' boundaries, in log2 of the step, less that of changes placed by chance", -0.5, -UNBOUNDED, -0.1, "expectation", measures.change_beyond_chance, "developing", "full", scale="linear", control=Without("what chance gives is taken off"), **BY_US),
     # pools of chains
-    Claim("markov_turn_of_pools", "pools", "log2 of the number of chains at which a decoder is as near to Bayes as to the pool's posterior", 3.1, 2.0, 4.0, CHOSEN, measures.log2_turn, "pools", "full", scale="linear", infinite="it never infers", control=Without("pools of other sizes are the control"), **BY_US),
-    Claim("markov_few_chains", "pools", "4 chains: log of KL from the pool's posterior to the model over KL from Bayes", -0.8, -UNBOUNDED, -0.2, CHOSEN, measures.at(FEW, measures.log_ratio), "pools", "full", scale="linear", control=Rival("64 chains", measure=measures.at(MANY, measures.log_ratio)), **BY_US),
+    Claim("markov_turn_of_pools", "pools", "log2 of the number of chains at which a decoder is as near to Bayes as to the pool's posterior", 3.1, 2.0, 4.0, CHOSEN, measures.log2_turn, "pools_of_chains", "full", scale="linear", infinite="it never infers", control=Without("pools of other sizes are the control"), **BY_US),
+    Claim("markov_few_chains", "pools", "4 chains: log of KL from the pool's posterior to the model over KL from Bayes", -0.8, -UNBOUNDED, -0.2, CHOSEN, measures.at(FEW, measures.log_ratio), "pools_of_chains", "full", scale="linear", control=Rival("64 chains", measure=measures.at(MANY, measures.log_ratio)), **BY_US),
     # triggers
     Claim("triggers_accuracy", "triggers", "language with triggers: accuracy after triggers that came before", 0.87, 0.75, 0.98, TEXT, value("trigger_accuracy"), "triggers", "full", scale="fraction", control=Rival("one layer, trained as long", runs=("triggers_one_layer",)), tier="main", **BY_BIETTI),
     Claim("triggers_one_layer", "triggers", "language with triggers, one layer: accuracy after triggers that came before", 0.42, 0.1, 0.6, TEXT, value("trigger_accuracy"), "triggers_one_layer", "full", scale="fraction", control=Rival("two layers", runs=("triggers",)), **BY_BIETTI),

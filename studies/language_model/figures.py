@@ -7,8 +7,8 @@ from icl_lab.studies.figure import AnyFigure, Figure
 from icl_lab.studies.language_model import curves
 
 STEP, KL = "training step + 1", "KL (nats)"
-DEPTHS = {"markov": "two layers", "one_layer": "one layer"}
-SETTINGS = {"markov": "two layers, start symbol", "no_start": "two layers, no start symbol", "one_layer": "one layer"}
+DEPTHS = {"markov": "two layers", "markov_one_layer": "one layer"}
+SETTINGS = {"markov": "two layers, start symbol", "no_start": "two layers, no start symbol", "markov_one_layer": "one layer"}
 TABLES = {"small_tables": "tables of .02", "large_tables": "tables of 1/√d"}
 PRIORS = {"sparse_chains": "alpha = .3", "markov": "alpha = 1", "dense_chains": "alpha = 3"}
 TEXTS = {"text": "text", "text_control": "with random symbols twice", "text_long": "68 million symbols"}
@@ -20,7 +20,7 @@ FIGURES: tuple[AnyFigure, ...] = (
     Dots("excess", "Markov chains of 3 symbols, 1500 steps", SETTINGS, curves.of_setting),
     Figure("plateau", "Markov chains, layer norm: loss", tuple(TABLES), curves.excess(TABLES), STEP, "cross-entropy (nats a symbol)", log_x=True, profile="full", means=False, by_seed=True),
     Dots("prior", "The prior that predictions imply", PRIORS, curves.of_prior, "full", scale="log"),
-    Figure("pools", "Pools of M chains, 3000 steps", ("pools",), curves.of_pools, "chains in the pool, M", KL, log_x=True, log_y=True, profile="full"),
+    Figure("pools", "Pools of M chains, 3000 steps", ("pools_of_chains",), curves.of_pools, "chains in the pool, M", KL, log_x=True, log_y=True, profile="full"),
     Figure("text", "Text: stages over training", tuple(TEXTS), curves.stages(TEXTS), STEP, "", log_x=True, profile="full", means=False, by_seed=True),
     Dots("triggers", "A language with triggers, 2400 steps", TRIGGERS, curves.of_triggers, "full", scale="fraction"),
 )

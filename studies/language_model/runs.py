@@ -30,13 +30,13 @@ LLC_STEPS = "log:10:20"
 RUNS: dict[str, Runs] = {
     # Markov chains
     "markov": Runs("markov", PHASES, fresh(60)),
-    "one_layer": Runs("markov", PHASES | {"num_layers": 1}, fresh(61)),
+    "markov_one_layer": Runs("markov", PHASES | {"num_layers": 1}, fresh(61)),
     "no_start": Runs("markov", PHASES | {"start_token": False}, fresh(62)),
     "small_tables": Runs("markov_plateau", LAYER_NORM, fresh(63)),
     "large_tables": Runs("markov_plateau", LAYER_NORM | {"embedding_std": 0.0}, fresh(63)),
     "sparse_chains": Runs("markov", {"concentration": 0.3}, fresh(64)),
     "dense_chains": Runs("markov", {"concentration": 3.0}, fresh(65)),
-    "pools": Runs("markov", {"steps": 3000, "eval_every": 500}, fresh(66), {"num_chains": CHAINS}),
+    "pools_of_chains": Runs("markov", {"steps": 3000, "eval_every": 500}, fresh(66), {"num_chains": CHAINS}),
     # phases and the local learning coefficient
     "developing": Runs("markov", PHASES, fresh(72)),
     # triggers

@@ -105,7 +105,7 @@ def test_controls_train_as_long_as_what_they_control() -> None:
     def steps(name: str) -> set[int]:
         return {cell.config.training.steps for cell in RUNS[name].cells}
 
-    assert steps("one_layer") == steps("no_start") == steps("markov")
+    assert steps("markov_one_layer") == steps("no_start") == steps("markov")
     assert steps("triggers_one_layer") == steps("triggers")
     assert steps("small_tables") == steps("large_tables")
 
@@ -125,18 +125,18 @@ def test_runs_whose_text_is_missing_have_no_cells(tmp_path: Path, monkeypatch: p
 
 
 def rows_of_llc(run: Path, values: list[float], verdict: str) -> None:
-    """A table of LLCs over steps 2^0 .. 2^(n - 1)."""
+    """A table of LLCs over steps 2^20, 2^21, ..., where log(step + 1) is log step."""
     (run / "analysis").mkdir(parents=True)
     lines = ["step,llc,llc_low,llc_high,chains,verdict,reasons"]
-    lines += [f"{2**index},{each},{each - 0.01},{each + 0.01},4,{verdict}," for index, each in enumerate(values)]
+    lines += [f"{2 ** (20 + index)},{each},{each - 0.01},{each + 0.01},4,{verdict}," for index, each in enumerate(values)]
     (run / layout.LLC).write_text("\n".join(lines) + "\n")
 
 
 def test_changes_of_the_llc_are_compared_with_chance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A kink exactly where both phases begin: as much nearer as the mean distance of the inner checkpoints is."""
-    values = [0.0] * 6 + [1.0, 2.0, 3.0, 4.0]  # flat up to step 32
-    monkeypatch.setattr(measures, "first_step", lambda run, name: 32.0)
-    monkeypatch.setattr(measures, "entered", lambda run, name: 32.0)
+    values = [0.0] * 6 + [1.0, 2.0, 3.0, 4.0]  # flat up to step 2^25
+    monkeypatch.setattr(measures, "first_step", lambda run, name: 2.0**25)
+    monkeypatch.setattr(measures, "entered", lambda run, name: 2.0**25)
     rows_of_llc(tmp_path / "plateau", values, "LLC")
     assert measures.plateau_share(tmp_path / "plateau") == 1
     chance = np.mean([abs(index - 5) for index in range(1, 9)])

@@ -77,7 +77,7 @@ def test_figures_are_of_runs_of_the_study(name: str) -> None:
             "linear_layers",
         },
         "languages": {"sound", "hash", "published", "autoencoder", "softmax", "random_linear", "random_softmax"},
-        "language_model": {"markov", "one_layer", "no_start", "pools", "triggers", "text"},
+        "language_model": {"markov", "markov_one_layer", "no_start", "pools_of_chains", "triggers", "text"},
         "theory": {"reciprocal", "noisy", "condition_100", "exact_100_2", "drawn_100_2"},
     }
     assert main[name] <= shown
