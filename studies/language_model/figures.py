@@ -8,7 +8,11 @@ from icl_lab.studies.language_model import curves
 
 STEP, KL = "training step + 1", "KL (nats)"
 DEPTHS = {"markov": "two layers", "markov_one_layer": "one layer"}
-SETTINGS = {"markov": "two layers, start symbol", "no_start": "two layers, no start symbol", "markov_one_layer": "one layer"}
+SETTINGS = {
+    "markov": "two layers, start symbol",
+    "no_start": "two layers, no start symbol",
+    "markov_one_layer": "one layer",
+}
 TABLES = {"small_tables": "tables of .02", "large_tables": "tables of 1/√d"}
 PRIORS = {"sparse_chains": "alpha = .3", "markov": "alpha = 1", "dense_chains": "alpha = 3"}
 TEXTS = {"text": "text", "text_control": "with random symbols twice", "text_long": "68 million symbols"}

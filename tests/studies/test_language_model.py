@@ -128,7 +128,8 @@ def rows_of_llc(run: Path, values: list[float], verdict: str) -> None:
     """A table of LLCs over steps 2^20, 2^21, ..., where log(step + 1) is log step."""
     (run / "analysis").mkdir(parents=True)
     lines = ["step,llc,llc_low,llc_high,chains,verdict,reasons"]
-    lines += [f"{2 ** (20 + index)},{each},{each - 0.01},{each + 0.01},4,{verdict}," for index, each in enumerate(values)]
+    for index, llc in enumerate(values):
+        lines.append(f"{2 ** (20 + index)},{llc},{llc - 0.01},{llc + 0.01},4,{verdict},")
     (run / layout.LLC).write_text("\n".join(lines) + "\n")
 
 
