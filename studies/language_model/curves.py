@@ -40,13 +40,13 @@ def distances(panels: Mapping[str, str]) -> Curves:
     return curves
 
 
-def excess(labels: Mapping[str, str]) -> Curves:
-    """The loss on evaluation sequences over training, a series for each runs' name."""
+def from_bayes(labels: Mapping[str, str]) -> Curves:
+    """KL from Bayes to the model over training, a series for each runs' name."""
 
     def curves(run: Path, name: str) -> Series:
-        found = read_metrics(run, ("eval_loss",))
+        found = read_metrics(run, [f"{measures.KL}bayes"])
         steps = [record["step"] + 1 for record in found]
-        return {("", labels[name]): (steps, [record["eval_loss"] for record in found])}
+        return {("", labels[name]): (steps, [record[f"{measures.KL}bayes"] for record in found])}
 
     return curves
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 FACTS: dict[str, tuple[str, ...]] = {
     "A decoder of Markov chains passes through phases: uniform, unigrams, bigrams.": ("markov_phases", "markov_bigram_step"),
     "With a start symbol two layers are nearly as good as Bayes, and without it less.": ("markov_excess", "markov_excess_no_start"),
+    "Small tables of symbols and positions lengthen the plateau of the unigrams.": ("markov_small_tables_later",),
     "One layer of attention does not infer transitions.": ("markov_one_layer_excess",),
     "The prior that a decoder infers by is near the one it was trained on, and a little flatter.": ("markov_implied_alpha", "markov_implied_alpha_sparse", "markov_implied_alpha_dense"),
     "A decoder is nearer to a linear induction head than to Bayes.": ("markov_head_is_nearer",),
@@ -14,7 +15,7 @@ FACTS: dict[str, tuple[str, ...]] = {
     "A decoder of few chains retrieves them, and one of many infers.": ("markov_turn_of_pools", "markov_few_chains"),
     "Two layers learn what triggers are followed by, one layer does not.": ("triggers_accuracy", "triggers_one_layer"),
     "On text bigrams come first, then positions and longer n-grams.": ("text_bigrams", "text_positions", "text_ngrams"),
-    "On text no induction appears by 7 million symbols.": ("text_icl", "text_prefix"),
-    "On text no induction appears by 68 million symbols.": ("long_prefix", "long_icl"),
+    "On text no induction appears after a few passes through it.": ("text_icl", "text_prefix"),
+    "On text no induction appears after ten times as many symbols.": ("long_prefix", "long_icl"),
 }
 # fmt: on

@@ -22,7 +22,7 @@ TRIGGERS = {"triggers": "two layers", "triggers_one_layer": "one layer"}
 FIGURES: tuple[AnyFigure, ...] = (
     Figure("phases", "Markov chains of 3 symbols: how far a decoder is from exact predictors", tuple(DEPTHS), curves.distances(DEPTHS), STEP, KL, log_x=True, log_y=True),
     Dots("excess", "Markov chains of 3 symbols, 1500 steps", SETTINGS, curves.of_setting),
-    Figure("plateau", "Markov chains, layer norm: loss", tuple(TABLES), curves.excess(TABLES), STEP, "cross-entropy (nats a symbol)", log_x=True, profile="full", means=False, by_seed=True),
+    Figure("plateau", "Markov chains, layer norm: how far a decoder is from Bayes", tuple(TABLES), curves.from_bayes(TABLES), STEP, KL, log_x=True, log_y=True, profile="full", means=False, by_seed=True),
     Dots("prior", "The prior that predictions imply", PRIORS, curves.of_prior, "full", scale="log"),
     Figure("pools", "Pools of M chains, 3000 steps", ("pools_of_chains",), curves.of_pools, "chains in the pool, M", KL, log_x=True, log_y=True, profile="full"),
     Figure("text", "Text: stages over training", tuple(TEXTS), curves.stages(TEXTS), STEP, "", log_x=True, profile="full", means=False, by_seed=True),

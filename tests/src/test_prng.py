@@ -212,6 +212,7 @@ def test_purposes_are_pinned():
         "AXES": 26,
         "EIGENVALUES": 27,
         "TRAIN_FROM": 28,
+        "FITTED": 29,
     }
 
 

@@ -95,7 +95,7 @@ def test_what_is_left_out_is_said_once(tmp_path: Path, ending: dict[str, Any], r
         ("--data own.npz --num_pairs 10", "num_pairs is 10; with the data of"),
         ("--data own.npz --config.dim=10", "dim is 10; with the data of"),
         ("--data own.npz --sweep dim=3,10", "lsa1 with dim 10: dim is 10; with the data of"),
-        ("--sweep data=own.npz,other.npz --num_pairs 6", "lsa1 with data other.npz: num_pairs is 6; with the contexts"),
+        ("--sweep data=own.npz,other.npz --num_pairs 6", "lsa1 with data other.npz: num_pairs is 6; with the data of"),
         ("--sweep data=own.npz,copy.npz", "own.npz and "),
         ("--data own.npz --sweep data=other.npz", "data is swept, and set for all runs alike"),
         ("--data own.npz --sweep ordering=random,easy2hard", "lsa1 with ordering easy2hard: easy2hard needs"),
