@@ -104,9 +104,7 @@ def number(value: float) -> str:
 
 def verdict(row: Mapping[str, Any]) -> str:
     """The verdict of a line, what its numbers alone say, what would decide it, and the same by its first range."""
-    words = str(row["verdict"])
-    if row["reading_says"] != row["verdict"]:
-        words += f" ({row['reading_says']} at n = {row['n']})"
+    words = short_verdict(row)
     if row["verdict"] == OTHER_SCALE:
         words += f": {row['smaller']}"
     if row["of_kind"] is not None and row["verdict"] == TWO_KINDS:
@@ -120,6 +118,12 @@ def verdict(row: Mapping[str, Any]) -> str:
     if row["earlier_verdict"]:
         words += f"; by the first range {row['earlier_verdict']}"
     return words
+
+
+def short_verdict(row: Mapping[str, Any]) -> str:
+    """The verdict of a line, and what its numbers alone say where that is something else."""
+    words = str(row["verdict"])
+    return words if row["reading_says"] == words else f"{words} ({row['reading_says']} at n = {row['n']})"
 
 
 def _seeds(needed: int) -> str:

@@ -1,7 +1,7 @@
 """A page that is written by hand: Markdown in which every number is filled in from the tables, and none is typed.
 
-`{{ value("CLAIM") }}` is a claim's mean with interval and n, `mean`, `n` and `verdict` are these alone, `{{
-figure("NAME") }}` is a figure of the study and `{{ setting("RUNS", "KEY") }}` a setting of its runs. A page has nothing
+`{{ value("CLAIM") }}` is a claim's mean with interval and n, `mean`, `n` and `verdict` are these alone, `power` is two to
+the power of the value, for claims on base-two logarithms; `{{ figure("NAME") }}` is a figure of the study and `{{ setting("RUNS", "KEY") }}` a setting of its runs. A page has nothing
 else between braces. What stands below it, all claims with the legend of their verdicts, is added to it.
 """
 
@@ -31,6 +31,7 @@ Row = Mapping[str, Any]
 # what is filled in -> what its arguments name
 FILLED_IN = {
     "value": ("claim",),
+    "power": ("claim",),
     "mean": ("claim",),
     "verdict": ("claim",),
     "n": ("claim",),
@@ -86,8 +87,9 @@ def render(study: Study, page: Path, profile: str, rows: Sequence[Row], out: Pat
 
     fill_in: dict[str, Callable[..., str]] = {
         "value": of_row(value),
+        "power": of_row(lambda row: value(_power(row))),
         "mean": of_row(lambda row: "…" if row["mean"] is None else template.number(row["mean"])),
-        "verdict": of_row(template.verdict),
+        "verdict": of_row(template.short_verdict),
         "n": of_row(lambda row: str(row["n"])),
         "figure": lambda name: image(out, f"{study.name}/{name}.png", titles[name]),
         "setting": lambda runs, key: _setting(study, runs, key),
@@ -98,6 +100,12 @@ def render(study: Study, page: Path, profile: str, rows: Sequence[Row], out: Pat
         BELOW, study=study, rows=rows, legend=said, command=study.command(profile), commit=_commit(study)
     )
     return f"{text.rstrip()}\n\n{below}"
+
+
+def _power(row: Row) -> Row:
+    """A line on a base-two logarithm, as one on the number itself."""
+    ends = ("mean", "mean_low", "mean_high")
+    return {**row, **{name: None if row[name] is None else 2.0 ** row[name] for name in ends}}
 
 
 def _commit(study: Study) -> str:

@@ -45,10 +45,25 @@ def test_numbers_come_from_the_table_and_the_configs(tmp_path: Path) -> None:
     assert "`python -m studies.run mine.py --profile quick`" in below
 
 
+def test_a_power_is_two_to_the_value_and_a_verdict_leaves_details_to_the_table(tmp_path: Path) -> None:
+    """Two to 1.07, and to the ends 1.037 and 1.103, by hand; 1 where the value is 0."""
+    smaller = CLAIM._replace(smaller="batches of 64; the paper's have 256")
+    page = written(tmp_path, '{{ power("own_ratio") }}, {{ verdict("own_ratio") }}')
+    measurement = Measurement(VALUES, tuple(range(8)), 1.0, "cpu", "", "", control_values=(3.0, 3.1, 3.2))
+    text = written_page.render(STUDY, page, "quick", [ledger.row(STUDY, smaller, measurement)], tmp_path)
+    assert text.startswith("2.10 [2.05, 2.15; n = 8], not at the paper's scale (as predicted at n = 8)\n")
+    assert text.count("batches of 64") == 1
+    nothing = Measurement((0.0,) * 8, tuple(range(8)), 1.0, "cpu", "", "", control_values=(3.0, 3.1, 3.2))
+    text = written_page.render(STUDY, page, "quick", [ledger.row(STUDY, CLAIM, nothing)], tmp_path)
+    assert text.startswith("1 [1, 1; n = 8], ")
+
+
 def test_what_is_not_run_has_no_number(tmp_path: Path) -> None:
-    page = written(tmp_path, '{{ value("own_ratio") }}, {{ mean("own_ratio") }}, {{ verdict("own_ratio") }}')
+    page = written(
+        tmp_path, '{{ value("own_ratio") }}, {{ power("own_ratio") }}, {{ mean("own_ratio") }}, {{ verdict("own_ratio") }}'
+    )
     text = written_page.render(STUDY, page, "quick", [ledger.row(STUDY, CLAIM, None)], tmp_path)
-    assert text.startswith("…, …, not run\n")
+    assert text.startswith("…, …, …, not run\n")
 
 
 WRONG = {
