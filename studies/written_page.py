@@ -1,8 +1,9 @@
 """A page that is written by hand: Markdown in which every number is filled in from the tables, and none is typed.
 
-`{{ value("CLAIM") }}` is a claim's mean with interval and n, `mean`, `n` and `verdict` are these alone, `power` is two to
-the power of the value, for claims on base-two logarithms; `{{ figure("NAME") }}` is a figure of the study and `{{ setting("RUNS", "KEY") }}` a setting of its runs. A page has nothing
-else between braces. What stands below it, all claims with the legend of their verdicts, is added to it.
+`{{ value("CLAIM") }}` is a claim's mean with interval and n, `mean`, `n` and `verdict` are these alone, and `power` is
+two to the power of the value, of a claim on a base-two logarithm. `{{ figure("NAME") }}` is a figure of the study and
+`{{ setting("RUNS", "KEY") }}` a setting of its runs. A page has nothing else between braces. What stands below it, all
+claims with the legend of their verdicts, is added to it.
 """
 
 from __future__ import annotations

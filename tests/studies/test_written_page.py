@@ -59,9 +59,8 @@ def test_a_power_is_two_to_the_value_and_a_verdict_leaves_details_to_the_table(t
 
 
 def test_what_is_not_run_has_no_number(tmp_path: Path) -> None:
-    page = written(
-        tmp_path, '{{ value("own_ratio") }}, {{ power("own_ratio") }}, {{ mean("own_ratio") }}, {{ verdict("own_ratio") }}'
-    )
+    filled_in = (f'{{{{ {does}("own_ratio") }}}}' for does in ("value", "power", "mean", "verdict"))
+    page = written(tmp_path, ", ".join(filled_in))
     text = written_page.render(STUDY, page, "quick", [ledger.row(STUDY, CLAIM, None)], tmp_path)
     assert text.startswith("…, …, …, not run\n")
 
