@@ -27,9 +27,7 @@ def point(config: RegressionConfig, params: Any) -> Point:
     """The merged parameters of a run's layer; `ConfigError` for another model than one linear layer of one head."""
     reason = reason_against(config)
     require(not reason, f"solutions are those of one linear layer on clean contexts; {reason}")
-    layer = {
-        name: jnp.asarray(values) for name, values in params[f"{config.model.layer_names[0]}/attention"].items()
-    }
+    layer = {name: jnp.asarray(values) for name, values in params[f"{config.model.layer_names[0]}/attention"].items()}
     heads = heads_of(layer, config.data.dim, config.architecture.prediction_channel)
     found = Point(*(np.asarray(part, np.float64)[0] for part in heads))
     # damping multiplies the layer's update, and so what is read of it

@@ -19,7 +19,7 @@ we know of no report. Scaling c up and M down changes nothing, and no Hessian he
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -31,6 +31,7 @@ from jax import Array
 from icl_lab.src.data_config import LinearData
 
 STARTS = 24  # of the search for the mixed point, of which the best is taken
+NEWTON_STEPS = 20
 LEAST_PART, MOST_PART = 0.1, 0.9  # of `input_share`, between which both arrangements are in use
 ZERO = 1e-7  # of the largest eigenvalue of a Hessian in float64, below which one is 0
 
@@ -118,24 +119,37 @@ def loss_of_heads(setting: Setting, heads: Point) -> Array:
 
 def loss_of(setting: Setting, point: Point) -> float:
     """The same in float64."""
-    with jax.enable_x64(True):
-        return float(_loss(setting, jnp.asarray(flat(point))))
+    return float(_at(_loss, setting, flat(point)))
 
 
 def gradient(setting: Setting, point: Point) -> np.ndarray:
     """The gradient in merged coordinates, as `flat`, in float64."""
-    with jax.enable_x64(True):
-        return np.asarray(jax.grad(_loss, argnums=1)(setting, jnp.asarray(flat(point))))
+    return np.asarray(_at(_gradient, setting, flat(point)))
 
 
 def hessian(setting: Setting, point: Point) -> np.ndarray:
     """The Hessian in merged coordinates, in float64."""
+    return np.asarray(_at(_hessian, setting, flat(point)))
+
+
+def _at(function: Callable[..., Any], setting: Setting, vector: np.ndarray) -> Any:
+    """A function of D, of a setting's other numbers and of a vector; compiled once for each D."""
     with jax.enable_x64(True):
-        return np.asarray(jax.hessian(_loss, argnums=1)(setting, jnp.asarray(flat(point))))
+        return function(setting.dim, jnp.asarray(setting[1:], jnp.float64), jnp.asarray(vector))
 
 
-def _loss(setting: Setting, vector: Array) -> Array:
-    return loss(setting, point_of(vector, setting.dim))
+def _merged(dim: int, numbers: Array, vector: Array) -> Array:
+    return loss(Setting(dim, *numbers), point_of(vector, dim))
+
+
+def _of_diagonal(dim: int, numbers: Array, five: Array) -> Array:
+    return loss(Setting(dim, *numbers), on_diagonal(dim, five))
+
+
+_loss = jax.jit(_merged, static_argnums=0)
+_gradient = jax.jit(jax.grad(_merged, argnums=2), static_argnums=0)
+_hessian = jax.jit(jax.hessian(_merged, argnums=2), static_argnums=0)
+_slope = jax.jit(jax.value_and_grad(_of_diagonal, argnums=2), static_argnums=0)
 
 
 def eigenvalues(setting: Setting, point: Point) -> np.ndarray:
@@ -196,50 +210,55 @@ def diagonal(dim: int) -> np.ndarray:
     return np.full(dim, 1 / math.sqrt(dim))
 
 
-def mixed(setting: Setting) -> Point | None:
-    """The mixed point along the diagonal; None where there is none, as at D = 1.
+def on_diagonal(dim: int, numbers: Any) -> Point:
+    """p = pi u, b = b u and B = beta (I - u u^T) + beta_u u u^T of (p_y, pi, b, beta, beta_u), u `diagonal`."""
+    p_y, pi, b, beta, beta_u = numbers
+    u = diagonal(dim)
+    along = np.outer(u, u)
+    return Point(pi * u, p_y, beta * (np.eye(dim) - along) + beta_u * along, b * u)
 
-    p = pi u, b = b u and B = beta (I - u u^T) + beta_u u u^T: the least loss of these five numbers, apart from the
-    other solutions'.
-    """
-    return _mixed(setting)
+
+def balanced(point: Point) -> Point:
+    """The same prediction with |c| = |M|; a point of which one is 0 stays as it is."""
+    vector, count = flat(point), len(point.p) + 1
+    lengths = np.linalg.norm(vector[:count]), np.linalg.norm(vector[count:])
+    if min(lengths) == 0:
+        return point
+    scale = math.sqrt(lengths[1] / lengths[0])
+    return point_of(np.concatenate([scale * vector[:count], vector[count:] / scale]), len(point.p))
 
 
 @lru_cache(maxsize=4096)
-def _mixed(setting: Setting) -> Point | None:
+def mixed(setting: Setting) -> Point | None:
+    """The mixed point along the diagonal; None where there is none, as at D = 1.
+
+    It is the least loss on `on_diagonal` apart from the other solutions', found from drawn starts.
+    """
     from scipy.optimize import minimize
 
-    u = diagonal(setting.dim)
-    along = np.outer(u, u)
-    across = np.eye(setting.dim) - along
-
-    def placed(numbers: Any) -> Point:
-        p_y, pi, b, beta, beta_u = numbers
-        return Point(pi * u, p_y, beta * across + beta_u * along, b * u)
-
+    draw, found = np.random.default_rng(0), []
     with jax.enable_x64(True):
-        scale = jnp.asarray(math.sqrt(setting.step_size))  # so that c and M are of one size
-        slope = jax.jit(jax.value_and_grad(lambda numbers: loss(setting, placed(scale * numbers))))
-        draw, best = np.random.default_rng(0), None
-        for _ in range(STARTS):
-            start = draw.standard_normal(5)
-            found = minimize(lambda at: [np.asarray(each) for each in slope(at)], start, jac=True, tol=1e-14)
-            point = placed(float(scale) * found.x)
-            if LEAST_PART < input_share(point) < MOST_PART and (best is None or found.fun < best[0]):
-                best = float(found.fun), point
-    return None if best is None else _polished(setting, best[1])
+        numbers = jnp.asarray(setting[1:], jnp.float64)
+        for start in math.sqrt(setting.step_size) * draw.standard_normal((STARTS, 5)):  # c and M of one size
+            least = minimize(lambda five: [np.asarray(n) for n in _slope(setting.dim, numbers, five)], start, jac=True)
+            point = balanced(on_diagonal(setting.dim, least.x))
+            if LEAST_PART < input_share(point) < MOST_PART:
+                found.append((float(least.fun), point))
+    if not found:
+        return None
+    point = _polished(setting, min(found, key=lambda each: each[0])[1])
+    return point if LEAST_PART < input_share(point) < MOST_PART else None
 
 
 def _polished(setting: Setting, point: Point) -> Point:
-    """The stationary point next to one: Newton steps, without the direction that changes nothing."""
-    vector = flat(point)
-    for _ in range(20):
-        here = point_of(vector, setting.dim)
-        step = np.linalg.lstsq(hessian(setting, here), gradient(setting, here), rcond=1e-10)[0]
-        vector = vector - step
-        if np.linalg.norm(step) < 1e-13 * np.linalg.norm(vector):
+    """The stationary point next to one, by Newton's steps."""
+    for _ in range(NEWTON_STEPS):
+        vector = flat(point)
+        step = np.linalg.lstsq(hessian(setting, point), gradient(setting, point), rcond=1e-10)[0]
+        point = balanced(point_of(vector - step, setting.dim))
+        if np.linalg.norm(step) < 1e-14 * np.linalg.norm(vector):
             break
-    return point_of(vector, setting.dim)
+    return point
 
 
 def input_share(point: Point) -> float:
@@ -285,12 +304,13 @@ MISSING = 0.1  # of the best step size: singular values of G below it are direct
 class Found(NamedTuple):
     """What a layer is: its solution, one of `SOLUTIONS`, and the numbers by which that is told.
 
-    rank: of G; shares: the eigenvalues of G over the best step size, in ascending order of their real parts; loss and
-    best: the population losses of the layer and of gradient descent's best step; mixed: of the mixed point, if any.
+    input_share: of one head, else None; rank: of G; shares: the eigenvalues of G over the best step size, in ascending
+    order of their real parts; loss and best: the population losses of the layer and of gradient descent's best step;
+    mixed: of the mixed point, where it is a minimum.
     """
 
     solution: str
-    input_share: float
+    input_share: float | None
     rank: int
     shares: tuple[complex, ...]
     loss: float
@@ -298,22 +318,38 @@ class Found(NamedTuple):
     mixed: float | None
 
 
-def classify(setting: Setting, point: Point) -> Found:
-    """Which solution a layer has found; "moving" where it is none of them."""
-    share, loss = input_share(point), loss_of(setting, point)
-    found = np.linalg.eigvals(point.effective) / setting.step_size
+def classify(setting: Setting, heads: Point) -> Found:
+    """Which solution a layer has found; "moving" where it is none of them.
+
+    heads: as of `heads_of`. Of several heads it is the prediction that is gradient descent: even parts of heads may
+    cancel, and the mixed point is that of one head.
+    """
+    one_head = len(heads.p) == 1
+    share = input_share(Point(*(part[0] for part in heads))) if one_head else None
+    effective = np.sum([Point(*parts).effective for parts in zip(*heads, strict=True)], axis=0)
+    found = np.linalg.eigvals(effective) / setting.step_size
     found = found[np.argsort(found.real)]
-    rank = int((np.linalg.svd(point.effective, compute_uv=False) > MISSING * setting.step_size).sum())
+    rank = int((np.linalg.svd(effective, compute_uv=False) > MISSING * setting.step_size).sum())
+    loss, best, level = _loss_of_heads(setting, heads), loss_of(setting, gradient_descent(setting)), _level(setting)
     is_best = bool((np.abs(found - 1) < NEAR_ONE).all())
-    between = mixed(setting)
-    level = None if between is None or not is_minimum(setting, between) else loss_of(setting, between)
-    if is_best and share < LEAST_PART:
+    solution = PLATEAU if rank < setting.dim else MOVING
+    if is_best and share is not None and share < LEAST_PART:
         solution = DESCENT
-    elif is_best and setting.dim == 1 and share > MOST_PART:
+    elif is_best and not one_head and loss < (1 + NEAR_LEVEL) * best:
+        solution = DESCENT
+    elif is_best and setting.dim == 1 and share is not None and share > MOST_PART:
         solution = CHANGED
-    elif LEAST_PART < share < MOST_PART and level is not None and abs(loss / level - 1) < NEAR_LEVEL:
-        solution = MIXED
-    else:
-        solution = PLATEAU if rank < setting.dim else MOVING
-    best = loss_of(setting, gradient_descent(setting))
+    elif level is not None and share is not None and LEAST_PART < share < MOST_PART:
+        solution = MIXED if abs(loss / level - 1) < NEAR_LEVEL else solution
     return Found(solution, share, rank, tuple(complex(each) for each in found), loss, best, level)
+
+
+def _level(setting: Setting) -> float | None:
+    """The loss of the mixed point where it is a minimum."""
+    point = mixed(setting)
+    return None if point is None or not is_minimum(setting, point) else loss_of(setting, point)
+
+
+def _loss_of_heads(setting: Setting, heads: Point) -> float:
+    with jax.enable_x64(True):
+        return float(loss_of_heads(setting, Point(*(jnp.asarray(part, jnp.float64) for part in heads))))

@@ -27,7 +27,7 @@ Labels = Mapping[str, Any]
 class Figure(NamedTuple):
     """Curves of runs: `means` over seeds with 95 % intervals, or `by_seed` each seed's own, or both.
 
-    Where there are no runs, curves takes a seed; where they go `together`, all runs of a seed. A value beyond `limit`
+    Where there are no runs, curves takes one of `seeds`; where they go `together`, all runs of a seed. A value beyond `limit`
     has diverged. log_y: whether y is logarithmic, or in which panels. scale: of the means and intervals, in all panels
     or in each that is named; else log on logarithmic axes and nonnegative on others. Use `by_seed` where a mean
     describes no run: where some seeds have learnt and others have not, or all have at different times.
@@ -47,6 +47,7 @@ class Figure(NamedTuple):
     means: bool = True
     by_seed: bool = False
     scale: Scales = ""
+    seeds: Sequence[int] = SAMPLED_SEEDS
 
     def labels(self, seeds: Sequence[int]) -> Labels:
         """What is written on it."""
@@ -68,7 +69,7 @@ class Figure(NamedTuple):
     def _by_seed(self, runs: RunsByName) -> Iterator[tuple[int, Series]]:
         """A seed and its curves, for each seed or run."""
         if not self.run_names:
-            yield from ((seed, self.curves(seed, "")) for seed in SAMPLED_SEEDS)
+            yield from ((seed, self.curves(seed, "")) for seed in self.seeds)
         elif not self.together:
             yield from ((_seed(run), self.curves(run, name)) for name, group in runs.items() for run in group)
         else:
@@ -128,7 +129,7 @@ class Plane(NamedTuple):
 
 
 class HeatMaps(NamedTuple):
-    """Matrices of runs: rows of row, matrix, i, j and value, means over the runs."""
+    """Matrices of runs, or of closed forms: rows of row, matrix, i, j and value, means over the runs."""
 
     name: str
     title: str
@@ -139,7 +140,7 @@ class HeatMaps(NamedTuple):
 
     def labels(self, seeds: Sequence[int]) -> Labels:
         """What is written on it, of runs of these seeds."""
-        return {"title": f"{self.title}, {over_seeds(seeds)}"}
+        return {"title": f"{self.title}, {over_seeds(seeds)}" if seeds else self.title}
 
     def rows(self, runs: RunsByName) -> list[Row]:
         """The matrices of the runs."""

@@ -29,6 +29,7 @@ RUNS_DIRS = {
     "languages": "runs/languages",
     "theory": "runs/theory",
     "language_model": "runs/language_model",
+    "solutions": "runs/solutions",
 }
 
 

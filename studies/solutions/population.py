@@ -1,7 +1,7 @@
 """Trainings of one layer on the population loss itself, many at once: no batch is drawn, so no sampling stands between
 initial weights and where they lead.
 
-Weights, optimiser and learning rate are those of the preset lsa1.
+Initial weights, optimiser and learning rate are those of the preset lsa1: a seed starts where a run of that seed does.
 """
 
 from __future__ import annotations
@@ -19,48 +19,48 @@ from jax import Array
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.task import model_of
 from icl_lab.lab.configs.presets import preset, resolve, set_values
-from icl_lab.src.one_layer import Point, Setting, heads_of, loss_of_heads, setting_of
+from icl_lab.src.one_layer import Found, Point, classify, heads_of, loss_of_heads, setting_of
 from icl_lab.src.optimizer import make_optimizer, scheduled
-from icl_lab.src.prng import key
+from icl_lab.src.prng import Purpose, key, purpose_key
 
-STARTS = 16  # of a seed
+BLOCK = 64  # seeds that are trained together
 STEPS = 15_000
-RECORDS = 60
-LAYER = "attention"
+EVERY = 50  # steps between records
 
 
 class Arm(NamedTuple):
     """What differs from the preset: fields of the config, and what is changed in the weights that it starts from.
 
-    without_changed: p and b, by which inputs and labels change roles, are 0 at the start, and noise of this standard
+    without_roles: p and b, by which inputs and labels change roles, are 0 at the start, and noise of this standard
     deviation is added to them; None leaves the weights as they are drawn.
     """
 
     fields: Mapping[str, Any] = {}
-    without_changed: float | None = None
+    without_roles: float | None = None
 
 
+PRESET = "preset"
 ARMS: dict[str, Arm] = {
-    "preset": Arm(),
-    "small weights": Arm({"init_scale": 2e-4}),
-    "large weights": Arm({"init_scale": 0.2}),
+    PRESET: Arm(),
+    "small": Arm({"init_scale": 2e-4}),
+    "large": Arm({"init_scale": 0.2}),
     "merged": Arm({"merged": True}),
-    "unchanged roles": Arm({}, 0.0),
-    "unchanged roles, noise": Arm({}, 1e-3),
-    "two heads": Arm({"num_heads": 2}),
-    "sgd": Arm({"optimizer": "sgd", "lr": 0.5, "grad_clip": 0.0}),
+    "roles_fixed": Arm({}, 0.0),
+    "roles_nearly_fixed": Arm({}, 1e-3),
+    "two_heads": Arm({"num_heads": 2}),
+    "sgd": Arm({"optimizer": "sgd", "lr": 2.0, "grad_clip": 0.0}),
 }
 
 
 class Trained(NamedTuple):
-    """Trainings: their last points by head [S, H, ...], the steps of records [R] and losses there [R, S]."""
+    """Trainings of a block: their last heads [S, H, ...], the steps of records [R] and losses there [R, S]."""
 
     heads: Point
     steps: np.ndarray
     losses: np.ndarray
 
 
-def config_of(dim: int, pairs: int, arm: str, steps: int = STEPS) -> RegressionConfig:
+def config_of(dim: int, pairs: int, arm: str = PRESET, steps: int = STEPS) -> RegressionConfig:
     """The config whose weights and optimiser trainings have."""
     config = preset("lsa1")
     set_values(config, {"dim": dim, "num_pairs": pairs, "steps": steps} | dict(ARMS[arm].fields))
@@ -68,65 +68,70 @@ def config_of(dim: int, pairs: int, arm: str, steps: int = STEPS) -> RegressionC
     return resolved
 
 
+@lru_cache(maxsize=4096)
+def found(dim: int, pairs: int, arm: str, seed: int) -> Found:
+    """Which solution the training of a seed finds."""
+    block = trained(dim, pairs, arm, seed // BLOCK)
+    heads = Point(*(part[seed % BLOCK] for part in block.heads))
+    return classify(setting_of(config_of(dim, pairs, arm).data), heads)
+
+
 @lru_cache(maxsize=256)
-def trained(dim: int, pairs: int, arm: str, seed: int, starts: int = STARTS, steps: int = STEPS) -> Trained:
-    """Trainings from weights of these starts of a seed; a start is one run's initial weights."""
+def trained(dim: int, pairs: int, arm: str, block: int, steps: int = STEPS) -> Trained:
+    """Trainings of the seeds from BLOCK * block on."""
     config = config_of(dim, pairs, arm, steps)
-    model, setting = model_of(config), setting_of(config.data)
-    keys = jax.vmap(lambda number: jax.random.fold_in(key(seed), number))(jnp.arange(starts))
-    params = jax.vmap(model.init)(keys)
-    if ARMS[arm].without_changed is not None:
-        params = _without_changed(params, dim, float(ARMS[arm].without_changed or 0.0), key(seed))
-    at = np.unique(np.concatenate([[0], np.geomspace(1, steps, RECORDS)]).round().astype(int))
-    last, losses = _train(config, setting, params, tuple(int(step) for step in at))
+    params = jax.jit(jax.vmap(lambda seed: initial(config, arm, key(seed))))(BLOCK * block + jnp.arange(BLOCK))
+    at = tuple(range(EVERY, steps + 1, EVERY))
+    last, losses = _train(config, params, (0, *at))
     heads = jax.vmap(lambda each: _heads(config, each))(last)
-    return Trained(Point(*(np.asarray(part, np.float64) for part in heads)), at, np.asarray(losses))
+    return Trained(Point(*(np.asarray(part, np.float64) for part in heads)), np.array((0, *at)), np.asarray(losses))
 
 
-def _layer(config: RegressionConfig, params: Any) -> Mapping[str, Array]:
-    layer: Mapping[str, Array] = params[f"{config.model.layer_names[0]}/{LAYER}"]
-    return layer
+def initial(config: RegressionConfig, arm: str, seed_key: Array) -> Any:
+    """The weights that a training of an arm starts from."""
+    drawn = purpose_key(seed_key, Purpose.INIT)
+    params = model_of(config).init(drawn)
+    noise, dim = ARMS[arm].without_roles, config.data.dim
+    return params if noise is None else {name: _without_roles(each, dim, noise, drawn) for name, each in params.items()}
+
+
+def _without_roles(layer: Mapping[str, Array], dim: int, noise: float, drawn: Array) -> dict[str, Array]:
+    """The factors with rows of W_V of x and of W_K of y, and so p and b, that are noise alone."""
+    value, scores = layer["value"], layer["key"]
+    one, other = jax.random.split(drawn)
+    value = value.at[:dim].set(noise * jax.random.normal(one, value[:dim].shape))
+    scores = scores.at[dim].set(noise * jax.random.normal(other, scores[dim].shape))
+    return {**layer, "value": value, "key": scores}
 
 
 def _heads(config: RegressionConfig, params: Any) -> Point:
-    return heads_of(_layer(config, params), config.data.dim, config.architecture.prediction_channel)
+    layer = params[f"{config.model.layer_names[0]}/attention"]
+    return heads_of(layer, config.data.dim, config.architecture.prediction_channel)
 
 
-def _without_changed(params: Any, dim: int, noise: float, drawn: Array) -> Any:
-    """Factors whose rows of W_V for x and of W_K for y, and so p and b, are 0 but for this noise."""
-
-    def changed(module: Mapping[str, Array]) -> dict[str, Array]:
-        one, other = jax.random.split(drawn)
-        value, scores = module["value"], module["key"]
-        value = value.at[:, :dim].set(noise * jax.random.normal(one, value[:, :dim].shape))
-        scores = scores.at[:, dim].set(noise * jax.random.normal(other, scores[:, dim].shape))
-        return {**module, "value": value, "key": scores}
-
-    return {name: changed(module) for name, module in params.items()}
-
-
-def _train(config: RegressionConfig, setting: Setting, params: Any, at: tuple[int, ...]) -> tuple[Any, Array]:
+def _train(config: RegressionConfig, params: Any, at: tuple[int, ...]) -> tuple[Any, Array]:
     """The last parameters, and the losses [R, S] at these steps."""
-    optimizer, rate = make_optimizer(config.training), jnp.float32(config.training.lr)
+    optimizer, setting = make_optimizer(config.training), setting_of(config.data)
+    rate = jnp.float32(config.training.lr)
 
     def loss(params: Any) -> Array:
         return loss_of_heads(setting, _heads(config, params))
 
-    def step(carried: tuple[Any, Any], number: Array) -> tuple[tuple[Any, Any], None]:
+    def step(number: Array, carried: tuple[Any, Any]) -> tuple[Any, Any]:
         params, state = carried
         updates, state = optimizer.update(jax.grad(loss)(params), state, params)
         lr = scheduled(rate, config.training, number)
-        return (optax.apply_updates(params, jax.tree.map(lambda update: -lr * update, updates)), state), None
+        return optax.apply_updates(params, jax.tree.map(lambda update: -lr * update, updates)), state
 
     @jax.jit
-    def until(carried: tuple[Any, Any], begin: Array, end: Array) -> tuple[tuple[Any, Any], Array]:
-        one = lambda each: jax.lax.fori_loop(begin, end, lambda number, at: step(at, number)[0], each)  # noqa: E731
-        carried = jax.vmap(one)(carried)
+    def until(begin: Array, end: Array, carried: tuple[Any, Any]) -> tuple[tuple[Any, Any], Array]:
+        carried = jax.lax.fori_loop(
+            begin, end, lambda number, each: jax.vmap(lambda one: step(number, one))(each), carried
+        )
         return carried, jax.vmap(loss)(carried[0])
 
-    carried = params, jax.vmap(optimizer.init)(params)
-    losses = []
-    for begin, end in zip((0, *at[:-1]), at, strict=True):
-        carried, now = until(carried, jnp.int32(begin), jnp.int32(end))
+    carried, losses = (params, jax.vmap(optimizer.init)(params)), []
+    for begin, end in zip((0, *at), at, strict=False):
+        carried, now = until(jnp.int32(begin), jnp.int32(end), carried)
         losses.append(now)
     return carried[0], jnp.stack(losses)

@@ -1,0 +1,18 @@
+"""The figures on one layer's solutions."""
+
+from __future__ import annotations
+
+from icl_lab.studies.figure import AnyFigure, Figure, HeatMaps
+from icl_lab.studies.solutions import curves
+from icl_lab.studies.solutions.runs import SEEDS
+
+STEP = "training step"
+
+# fmt: off
+FIGURES: tuple[AnyFigure, ...] = (
+    Figure("shares", "Trainings that find the mixed minimum", (), curves.shares, "number of pairs N, over N*(D)", "share", log_x=True, profile="full", scale="share", seeds=SEEDS),
+    HeatMaps("patterns", "Three stationary points of the loss, D = 2, N = 10", (), curves.patterns),
+    Figure("paths", "Loss over that of gradient descent, D = 2, N = 10, by what is found", (), curves.paths, STEP, "loss ratio", log_x=True, log_y=True, means=False, by_seed=True, seeds=SEEDS[:curves.SHOWN]),
+    Figure("waiting", "Trainings on the plateau of rank one, D = 2, N = 10", (), curves.waiting, STEP, "share", log_x=True, scale="share", seeds=SEEDS),
+)
+# fmt: on
