@@ -324,18 +324,16 @@ def classify(setting: Setting, heads: Point) -> Found:
     heads: as of `heads_of`. Of several heads it is the prediction that is gradient descent: even parts of heads may
     cancel, and the mixed point is that of one head.
     """
-    one_head = len(heads.p) == 1
-    share = input_share(Point(*(part[0] for part in heads))) if one_head else None
+    share = input_share(Point(*(part[0] for part in heads))) if len(heads.p) == 1 else None
     effective = np.sum([Point(*parts).effective for parts in zip(*heads, strict=True)], axis=0)
     found = np.linalg.eigvals(effective) / setting.step_size
     found = found[np.argsort(found.real)]
     rank = int((np.linalg.svd(effective, compute_uv=False) > MISSING * setting.step_size).sum())
     loss, best, level = _loss_of_heads(setting, heads), loss_of(setting, gradient_descent(setting)), _level(setting)
     is_best = bool((np.abs(found - 1) < NEAR_ONE).all())
+    near_best = loss < (1 + NEAR_LEVEL) * best if share is None else share < LEAST_PART
     solution = PLATEAU if rank < setting.dim else MOVING
-    if is_best and share is not None and share < LEAST_PART:
-        solution = DESCENT
-    elif is_best and not one_head and loss < (1 + NEAR_LEVEL) * best:
+    if is_best and near_best:
         solution = DESCENT
     elif is_best and setting.dim == 1 and share is not None and share > MOST_PART:
         solution = CHANGED

@@ -27,9 +27,9 @@ Labels = Mapping[str, Any]
 class Figure(NamedTuple):
     """Curves of runs: `means` over seeds with 95 % intervals, or `by_seed` each seed's own, or both.
 
-    Where there are no runs, curves takes one of `seeds`; where they go `together`, all runs of a seed. A value beyond `limit`
-    has diverged. log_y: whether y is logarithmic, or in which panels. scale: of the means and intervals, in all panels
-    or in each that is named; else log on logarithmic axes and nonnegative on others. Use `by_seed` where a mean
+    Where there are no runs, curves takes one of `seeds`; where they go `together`, all runs of a seed. A value beyond
+    `limit` has diverged. log_y: whether y is logarithmic, or in which panels. scale: of the means and intervals, in all
+    panels or in each that is named; else log on logarithmic axes and nonnegative on others. Use `by_seed` where a mean
     describes no run: where some seeds have learnt and others have not, or all have at different times.
     """
 

@@ -41,10 +41,10 @@ def paths(seed: int, _: str) -> Series:
 
 def waiting(seed: int, _: str) -> Series:
     """Whether a training has reached the plateau of rank one by a step and not left it, for each optimiser."""
-    series = {}
+    series, steps = {}, GRID
     for arm, label in OPTIMIZERS.items():
         begun, ended = measures.left_zero(arm, seed).step, measures.left_rank_one(arm, seed).step
-        series["", label] = (GRID, ((begun <= GRID) & (GRID < ended)).astype(float))
+        series["", label] = (steps, ((begun <= steps) & (steps < ended)).astype(float))
     return series
 
 
