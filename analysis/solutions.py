@@ -23,20 +23,20 @@ from icl_lab.store import layout
 from icl_lab.store.atomic import write_json
 
 
-def point(config: RegressionConfig, params: Any) -> Point:
-    """The merged parameters of a run's layer; `ConfigError` for another model than one linear layer of one head."""
+def heads(config: RegressionConfig, params: Any) -> Point:
+    """The merged parameters of a run's layer, by head; `ConfigError` for another model than one linear layer."""
     reason = reason_against(config)
     require(not reason, f"solutions are those of one linear layer on clean contexts; {reason}")
     layer = {name: jnp.asarray(values) for name, values in params[f"{config.model.layer_names[0]}/attention"].items()}
-    heads = heads_of(layer, config.data.dim, config.architecture.prediction_channel)
-    found = Point(*(np.asarray(part, np.float64)[0] for part in heads))
+    found = heads_of(layer, config.data.dim, config.architecture.prediction_channel)
     # damping multiplies the layer's update, and so what is read of it
     return found._replace(p=config.model.damping * found.p, p_y=config.model.damping * found.p_y)
 
 
 def solution(loaded: LoadedRun) -> Found:
     """Which solution a run has found."""
-    return classify(setting_of(loaded.config.data), point(loaded.config, loaded.params))
+    of_run = heads(loaded.config, loaded.params)
+    return classify(setting_of(loaded.config.data), Point(*(np.asarray(part, np.float64) for part in of_run)))
 
 
 def write(loaded: LoadedRun) -> dict[str, Any]:
@@ -45,6 +45,11 @@ def write(loaded: LoadedRun) -> dict[str, Any]:
     values = found._asdict() | {"shares": [each.real for each in found.shares]}
     write_json(loaded.run / layout.SOLUTIONS, values)
     return values
+
+
+def of_run(loaded: LoadedRun) -> None:
+    """The same for a run that has just ended; its summary has no part for it."""
+    write(loaded)
 
 
 COMMAND = Command(

@@ -20,6 +20,7 @@ from icl_lab.analysis import (
     layerwise,
     ood_eval,
     paired_losses,
+    solutions,
     task_diversity,
     weights,
 )
@@ -66,6 +67,7 @@ ANALYSES: dict[str, Callable[..., Any]] = {
     "attention_stats": lambda loaded: attention_stats.write(compared(loaded), loaded.eval_set.context, figure=False),
     "comparators": _of_regression(comparators.write),
     "weights": _of_regression(weights.write),
+    "solutions": solutions.of_run,
     "test_set": _of_regression(paired_losses.measure_test_set),
     "alignment": _of_regression(alignment.write),
     "ood_eval": _of_regression(ood_eval.write),

@@ -12,7 +12,7 @@ WORDS = {
     "gradient descent": "one step of gradient descent",
     "changed roles": "one step of gradient descent, with inputs and labels in changed roles",
     "mixed": "a mixed minimum, part of it with inputs and labels in changed roles; another --seed may find gradient "
-    "descent",
+    "descent, and two heads do (--config.num_heads 2)",
     "plateau": "a plateau: it learns {rank} of {dim} directions; more --steps, or another --seed",
     "moving": "none of the stationary points; more --steps, or batches that are larger",
 }
@@ -24,7 +24,6 @@ def reason_against(config: RegressionConfig) -> str:
     reasons = {
         f"it has {model.num_layers} layers": model.num_layers > 1,
         f"its attention is {model.kind(0)}": model.kind(0) != "linear",
-        f"it has {model.num_heads} heads": model.num_heads > 1,
         f"its tokens are {model.tokens}": model.tokens != "concatenated",
         "it has positional codes": model.pos_enc_size > 0,
         "it has biases": model.bias,
