@@ -51,7 +51,8 @@ class Figure(NamedTuple):
 
     def labels(self, seeds: Sequence[int]) -> Labels:
         """What is written on it."""
-        return {name: getattr(self, name) for name in ("title", "x_label", "y_label", "log_x", "log_y")}
+        labels = {name: getattr(self, name) for name in ("title", "x_label", "y_label", "log_x", "log_y")}
+        return labels | ({"interval": "Clopper-Pearson"} if self.scale == "share" else {})
 
     @property
     def needs(self) -> tuple[str, ...]:

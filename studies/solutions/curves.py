@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from icl_lab.src import one_layer
-from icl_lab.src.one_layer import DESCENT, MIXED, PLATEAU, Point, Setting
+from icl_lab.src.one_layer import DESCENT, MIXED, Point, Setting
 from icl_lab.studies.curve_rows import Row, Series
 from icl_lab.studies.solutions import measures
 from icl_lab.studies.solutions.measures import DIM, LEAST_PAIRS, PAIRS
@@ -40,23 +40,24 @@ def paths(seed: int, _: str) -> Series:
 
 
 def waiting(seed: int, _: str) -> Series:
-    """Whether a training has reached the plateau of rank one by a step and not left it, for each optimiser."""
-    series, steps = {}, GRID
-    for arm, label in OPTIMIZERS.items():
-        begun, ended = measures.left_zero(arm, seed).step, measures.left_rank_one(arm, seed).step
-        series["", label] = (steps, ((begun <= steps) & (steps < ended)).astype(float))
-    return series
+    """Whether a training that does not come to gradient descent is still at the plateau of rank one or above it."""
+    return {
+        ("", label): (GRID, (measures.left_rank_one(arm, seed).step > GRID).astype(float))
+        for arm, label in OPTIMIZERS.items()
+        if found(DIM, PAIRS, arm, seed).solution != DESCENT
+    }
 
 
 def patterns(_: Sequence[Path]) -> list[Row]:
     """The weights of three stationary points, as W_K^T W_Q and P W_V: what is not read is 0."""
     setting = Setting(DIM, PAIRS)
     points = {DESCENT: one_layer.gradient_descent(setting), MIXED: one_layer.mixed(setting)}
-    points[f"{PLATEAU} of rank one"] = one_layer.rank_one(setting)
+    points["rank one"] = one_layer.rank_one(setting)
+    best = one_layer.loss_of(setting, points[DESCENT])
     return [
-        {"row": name, "matrix": which, "i": i, "j": j, "value": float(matrix[i, j])}
+        {"row": f"{name}, loss x {loss:.2g}", "matrix": which, "i": i, "j": j, "value": float(matrix[i, j])}
         for name, point in points.items()
-        if point is not None
+        for loss in [one_layer.loss_of(setting, point) / best]
         for which, matrix in enumerate(_products(one_layer.balanced(point)))
         for i, j in np.ndindex(*matrix.shape)
     ]

@@ -21,6 +21,7 @@ FACTS: dict[str, tuple[str, ...]] = {
     "Two heads find gradient descent.": ("descent_two_heads",),
     "The initial weights say when a training leaves the plateau, and which solution it finds.": (
         "sgd_time",
+        "sgd_time_error",
         "sgd_as_derived",
         "adam_as_derived",
     ),

@@ -68,6 +68,11 @@ def over_derived(from_seed: OfSeed = lambda seed: seed) -> OfSeed:
     return measure
 
 
+def distance_from_derived(from_seed: OfSeed = lambda seed: seed) -> OfSeed:
+    """The relative distance of these two steps."""
+    return lambda seed: abs(over_derived(from_seed)(seed) - 1)
+
+
 def left_zero(arm: str, seed: int) -> Escape:
     """When a training is halfway from the loss of predicting zero to that of the plateau of rank one."""
     setting = one_layer.setting_of(config_of(DIM, PAIRS, arm).data)
