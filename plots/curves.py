@@ -63,7 +63,7 @@ AS_LINES = ("training step", "x", "share of the other model")  # axes along whic
 def draw_curves(source: Path, labels: Mapping[str, Any], to: Path | None = None) -> list[Path]:
     """Draws a table's curves next to it, as .png and .pdf; labels: title, x_label, y_label, log_x, log_y.
 
-    log_y: whether y is logarithmic, or the panels in which it is. interval, if given: of what kind intervals are, not t.
+    log_y: whether y is logarithmic, or the panels in which it is. interval: of what kind intervals are, if not t.
     """
     table = read_csv(source, NUMBERS, TEXT, infinite=("x",)).fillna({"panel": ""})
     _check_marks(source, table)
