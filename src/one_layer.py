@@ -165,7 +165,7 @@ def _descended(dim: int, numbers: Array, starts: Array) -> Array:
         curvatures, along = jnp.linalg.eigh(jax.hessian(loss)(five))
         sizes = jnp.maximum(jnp.abs(curvatures), LEAST_CURVATURE * jnp.abs(curvatures).max())
         direction = along @ ((along.T @ jax.grad(loss)(five)) / sizes)
-        tried = five - SHORTER[:, None] * direction
+        tried = five[None] - SHORTER[:, None] * direction[None]
         return tried[jnp.argmin(jax.vmap(loss)(tried))]
 
     return jax.vmap(lambda five: jax.lax.fori_loop(0, DESCENT_STEPS, step, five))(starts)

@@ -66,7 +66,7 @@ def test_every_file_of_the_contract_is_there_and_no_other(run: Path) -> None:
         *(f"analysis/{name}.npz" for name in ("analysis_batch", "predictions", "weights")),
         *(f"analysis/{name}.npy" for name in ("ordering_idx", "noise_mask", "train_ordering_idx", "train_noise_mask")),
         *(f"analysis/{name}" for name in ("analysis_metadata.json", "alignment.json", "alignment.csv", "ood.csv")),
-        *(["analysis/copying.json"] if run.name == "twolayer" else []),
+        *(["analysis/copying.json"] if run.name == "twolayer" else ["analysis/solutions.json"]),
         "checkpoints/step_00000100.safetensors",
     }
     assert {str(path.relative_to(run)) for path in run.rglob("*") if path.is_file()} == expected

@@ -1,13 +1,18 @@
 """The population loss of one layer: against sampled contexts, and its stationary points against known numbers."""
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 import pytest
+from scipy.optimize import least_squares
 
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.regression.task import make_model, make_test_batch
+from icl_lab.lab.configs.presets import preset, resolve, set_values
 from icl_lab.src import one_layer
 from icl_lab.src.data_config import DataConfig
 from icl_lab.src.one_layer import Point, Setting
 from icl_lab.src.one_step import one_step_loss, one_step_size
+from icl_lab.src.prng import key
 
 
 def drawn(dim: int, seed: int = 0) -> Point:
@@ -87,13 +92,44 @@ def test_directions_that_lead_down() -> None:
     assert one_layer.index(two, one_layer.zero(two)) > 0
 
 
-def test_without_pairs_of_both_roles_there_is_no_mixed_point() -> None:
+def test_at_one_dimension_there_is_no_mixed_point() -> None:
     assert one_layer.mixed(Setting(1, 10)) is None
+
+
+def test_from_random_points_newton_finds_no_other_stationary_point() -> None:
+    """At D = 2, N = 10: losses over gradient descent's and directions down, as an independent search has found them."""
+    setting = Setting(2, 10)
+    known = {1.0: {0}, 2.675: {0}, 3.174: {1}, 3.279: {1}, 3.515: {2}, 3.778: {1}, 6.556: {3}}
+    best = one_layer.loss_of(setting, one_layer.gradient_descent(setting))
+    draw, seen = np.random.default_rng(0), set()
+    for _ in range(30):
+        solved = least_squares(
+            lambda at: one_layer.gradient(setting, one_layer.point_of(at, 2)),
+            draw.normal(size=9),
+            lambda at: one_layer.hessian(setting, one_layer.point_of(at, 2)),
+            xtol=1e-15,
+            ftol=1e-15,
+            gtol=1e-15,
+        )
+        point = one_layer.balanced(one_layer.point_of(solved.x, 2))
+        if np.linalg.norm(one_layer.gradient(setting, point)) > 1e-9 * np.linalg.norm(one_layer.flat(point)):
+            continue  # it has not come to a stationary point
+        ratio = one_layer.loss_of(setting, point) / best
+        level = min(known, key=lambda each: abs(each - ratio))
+        assert ratio == pytest.approx(level, abs=1e-3)
+        if level < 6:  # beside zero lie flat lines
+            assert one_layer.index(setting, point) in known[level]
+        seen.add(level)
+    assert {1.0, 2.675} < seen
 
 
 @pytest.mark.parametrize(("dim", "least"), [(3, 14.5), (4, 37.0)])
 def test_from_how_many_pairs_on_it_is_a_minimum(dim: int, least: float) -> None:
-    assert one_layer.least_pairs_of_mixed(dim) == pytest.approx(least, rel=0.02)
+    found = one_layer.least_pairs_of_mixed(dim)
+    assert found == pytest.approx(least, rel=0.01)
+    assert one_layer.mixed_level(Setting(dim, 0.98 * found)) is None
+    assert one_layer.mixed_level(Setting(dim, 1.02 * found)) is not None
+    assert found > one_layer.LEAST_OF_SQUARE * dim**2  # below which nobody looks
 
 
 def test_at_two_dimensions_it_always_is() -> None:
@@ -105,8 +141,72 @@ def test_scaling_one_up_and_the_other_down_changes_nothing() -> None:
     scaled = Point(3 * point.p, 3 * point.p_y, point.scores / 3, point.label_scores / 3)
     assert one_layer.loss_of(setting, scaled) == pytest.approx(one_layer.loss_of(setting, point), rel=1e-12)
     assert len(one_layer.eigenvalues(setting, point)) == len(one_layer.flat(point)) - 1
-    again = one_layer.point_of(one_layer.flat(point), 3)
-    assert all(np.array_equal(one, other) for one, other in zip(again, point, strict=True))
-    assert float(one_layer.loss(setting, Point(*map(jnp.asarray, point)))) == pytest.approx(
-        one_layer.loss_of(setting, point), rel=1e-5
+    again = one_layer.balanced(scaled)
+    assert one_layer.loss_of(setting, again) == pytest.approx(one_layer.loss_of(setting, point), rel=1e-12)
+    assert np.hypot(np.linalg.norm(again.p), again.p_y) == pytest.approx(
+        np.hypot(np.linalg.norm(again.scores), np.linalg.norm(again.label_scores)), rel=1e-12
     )
+
+
+@pytest.mark.parametrize("fields", [{}, {"merged": True}, {"num_heads": 2}])
+def test_a_models_losses_have_this_mean(fields: dict[str, object]) -> None:
+    """Within five standard errors, of weights that are twenty times those at initialisation."""
+    config = run_config({"dim": 2, "num_pairs": 5, "test_tasks": 100_000} | fields)
+    model = make_model(config)
+    params = jax.tree.map(lambda part: 20 * part, model.init(key(3)))
+    losses = np.asarray(model.losses(params, make_test_batch(config)), np.float64)
+    layer = params[f"{config.model.layer_names[0]}/attention"]
+    heads = one_layer.heads_of(layer, 2, config.architecture.prediction_channel)
+    expected = float(one_layer.loss_of_heads(one_layer.setting_of(config.data), heads))
+    assert losses.mean() == pytest.approx(expected, abs=5 * losses.std() / np.sqrt(losses.size))
+    zero = float(
+        one_layer.loss_of(one_layer.setting_of(config.data), one_layer.zero(one_layer.setting_of(config.data)))
+    )
+    assert abs(expected - zero) > 10 * losses.std() / np.sqrt(losses.size)  # else any formula would do
+
+
+def run_config(fields: dict[str, object]) -> RegressionConfig:
+    config = preset("lsa1")
+    set_values(config, fields)
+    resolved: RegressionConfig = resolve(config)
+    return resolved
+
+
+def as_heads(*points: Point) -> Point:
+    return Point(*(np.stack([np.asarray(part) for part in parts]) for parts in zip(*points, strict=True)))
+
+
+def near(point: Point, size: float = 1e-3) -> Point:
+    draw = np.random.default_rng(2)
+    return Point(*(part + size * draw.normal(size=np.shape(part)) for part in point))
+
+
+def test_what_a_layer_is() -> None:
+    """Each solution, with a little noise, and what is none of them."""
+    two, one = Setting(2, 10), Setting(1, 10)
+    mixed = one_layer.mixed(two)
+    assert mixed is not None
+    found = {
+        one_layer.DESCENT: one_layer.gradient_descent(two),
+        one_layer.MIXED: one_layer.balanced(mixed),
+        one_layer.PLATEAU: one_layer.rank_one(two),
+        one_layer.MOVING: Point(np.zeros(2), 1.0, 0.5 * two.step_size * np.eye(2), np.zeros(2)),
+    }
+    for name, point in found.items():
+        told = one_layer.classify(two, as_heads(near(point)))
+        assert told.solution == name
+    assert one_layer.classify(two, as_heads(near(found[one_layer.PLATEAU]))).rank == 1
+    assert one_layer.classify(two, as_heads(one_layer.zero(two))).rank == 0
+    assert one_layer.classify(one, as_heads(one_layer.rank_one(one))).solution == one_layer.CHANGED
+    assert one_layer.classify(one, as_heads(one_layer.gradient_descent(one))).solution == one_layer.DESCENT
+
+
+def test_two_heads_whose_even_parts_cancel_are_gradient_descent() -> None:
+    """Half of the step in each head, once with labels and inputs in changed roles too, and both signs of that."""
+    setting = Setting(2, 10)
+    half = Point(np.array([0.3, 0.1]), 1.0, 0.5 * setting.step_size * np.eye(2), np.zeros(2))
+    other = half._replace(p=-half.p)
+    told = one_layer.classify(setting, as_heads(half, other))
+    assert (told.solution, told.input_share) == (one_layer.DESCENT, None)
+    assert told.loss == pytest.approx(told.best, rel=1e-5)
+    assert one_layer.classify(setting, as_heads(half, half)).loss > 1.01 * told.best

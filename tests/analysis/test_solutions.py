@@ -1,0 +1,87 @@
+"""Which solution did a run of one linear layer find? Its file and its line, and runs for which nobody can say."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from icl_lab.analysis.solutions import heads
+from icl_lab.baselines.construction import gd_params
+from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.families.regression.one_layer import WORDS, in_words, reason_against
+from icl_lab.lab.configs.presets import preset, resolve, set_values
+from icl_lab.runners.summary import summary_text
+from icl_lab.src import one_layer
+from icl_lab.src.one_layer import Point
+from icl_lab.store import layout
+from icl_lab.store.rundir import read_config
+from tests.runners.tiny import Workshop, copied
+
+
+def config_of(**fields: Any) -> RegressionConfig:
+    config = preset(fields.pop("model", "lsa1"))
+    set_values(config, fields)
+    resolved: RegressionConfig = resolve(config)
+    return resolved
+
+
+@pytest.mark.parametrize("fields", [{}, {"damping": 0.5}, {"merged": True}])
+def test_the_construction_is_gradient_descent(fields: dict[str, Any]) -> None:
+    """At the best step size; damping multiplies what the layer adds, so that its weights have to be larger."""
+    config = config_of(dim=3, num_pairs=8, **fields)
+    setting = one_layer.setting_of(config.data)
+    params = gd_params(config.architecture, setting.step_size / config.model.damping)
+    found = heads(config, params)
+    told = one_layer.classify(setting, Point(*(np.asarray(part, np.float64) for part in found)))
+    assert told.solution == one_layer.DESCENT
+    assert told.loss == pytest.approx(told.best, rel=1e-6)
+
+
+def test_a_run_has_the_file_and_its_summary_the_line(lsa1_run: Path) -> None:
+    values, config = json.loads((lsa1_run / layout.SOLUTIONS).read_text()), read_config(lsa1_run)
+    assert values["solution"] in one_layer.SOLUTIONS
+    assert set(values) == set(one_layer.Found._fields)
+    assert in_words(values, config) in summary_text(lsa1_run).splitlines()
+    assert set(WORDS) == set(one_layer.SOLUTIONS)
+
+
+def test_the_command_writes_it_again(lsa1_run: Path, workshop: Workshop, tmp_path: Path) -> None:
+    run = copied(lsa1_run, tmp_path / "run")
+    (run / layout.SOLUTIONS).unlink()
+    done = workshop.run("analysis.solutions", "--run", run)
+    assert done.returncode == 0, done.stderr
+    assert (run / layout.SOLUTIONS).read_bytes() == (lsa1_run / layout.SOLUTIONS).read_bytes()
+    assert "solution" in done.stdout
+
+
+def test_the_command_refuses_a_run_of_two_layers(twolayer_run: Path, workshop: Workshop) -> None:
+    done = workshop.run("analysis.solutions", "--run", twolayer_run)
+    assert done.returncode == 2
+    assert done.stderr.strip() == "error: solutions are those of one linear layer on clean contexts; it has 2 layers"
+
+
+AGAINST = {
+    "it has 2 layers": {"num_layers": 2, "attention": "linear"},
+    "its attention is softmax": {"attention": "softmax"},
+    "it has layer norm": {"layer_norm": True},
+    "it has biases": {"bias": True},
+    "its tokens are interleaved": {"tokens": "interleaved"},
+    "its labels are noisy": {"noise_std": 0.1},
+    "it has positional codes": {"pos_enc_size": 4},
+}
+
+
+@pytest.mark.parametrize("reason", AGAINST)
+def test_of_which_runs_nobody_can_say(reason: str) -> None:
+    assert reason_against(config_of(**AGAINST[reason])) == reason
+
+
+def test_of_which_runs_it_is_said() -> None:
+    assert reason_against(config_of()) == ""
+    assert reason_against(config_of(num_heads=2)) == ""
+    config = config_of()
+    noisy = replace(config, train=replace(config.train, noise_mode="label_noise", noise_p=0.2, noise_sigma=1.0))
+    assert reason_against(noisy)
