@@ -306,7 +306,7 @@ def least_pairs_of_mixed(dim: int, most: float = 4096.0) -> float:
 
 DESCENT, CHANGED, MIXED, PLATEAU, MOVING = "gradient descent", "changed roles", "mixed", "plateau", "moving"
 SOLUTIONS = (DESCENT, CHANGED, MIXED, PLATEAU, MOVING)
-NEAR_ONE = 0.05  # of the best step size: eigenvalues of G of a layer that is gradient descent; batches of 512 leave .03
+NEAR_ONE = 0.1  # of the best step size: eigenvalues of G of a layer that is gradient descent; `lsa1` ends at .05
 NEAR_LEVEL = 0.03  # of the mixed point's loss
 MISSING = 0.1  # of the best step size: singular values of G below it are directions that the layer does not learn
 

@@ -141,7 +141,7 @@ class HeatMaps(NamedTuple):
 
     def labels(self, seeds: Sequence[int]) -> Labels:
         """What is written on it, of runs of these seeds."""
-        return {"title": f"{self.title}, {over_seeds(seeds)}" if seeds else self.title}
+        return {"title": f"{self.title}, {over_seeds(seeds)}" if self.run_names else self.title}
 
     def rows(self, runs: RunsByName) -> list[Row]:
         """The matrices of the runs."""

@@ -146,6 +146,7 @@ def test_an_index_is_made_where_the_ledger_alone_lies(tmp_path: Path, ran: Ran) 
         "language_model.md",
         "languages.md",
         "reproduction.md",
+        "solutions.md",
         "stages.md",
         "task_diversity.md",
         "theory.md",
