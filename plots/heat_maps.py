@@ -24,6 +24,7 @@ SHOWN = ("rescaled_kq", "rescaled_pv", "construction_kq", "construction_pv")
 TRAINED = "kq"  # as trained, of which the maps of attention are
 MOST_LARGE = 3  # rows of two large heat maps, which take .2 s each to draw; more are drawn small
 MOST_SCALES = 6  # that a caption lists
+MOST_NAMES = 24  # along a side of a matrix
 TITLES = (r"$W_K^\top W_Q$", r"$P\,W_V$")
 
 
@@ -36,6 +37,23 @@ def heat_map(axes: Axes, matrix: np.ndarray, title: str, symmetric: bool = True,
     axes.grid(False)
     axes.locator_params(integer=True)
     axes.figure.colorbar(image, ax=axes, fraction=0.046, pad=0.03)
+
+
+def name_places(axes: Axes, columns: Sequence[str], rows: Sequence[str]) -> None:
+    """Names the columns and rows of a matrix: all of a few; of many every so many, and the last."""
+    axes.set_xticks(*_few(columns), fontsize=7, rotation=90 if max(map(len, columns)) > 1 else 0)
+    axes.set_yticks(*_few(rows), fontsize=7)
+
+
+def _few(names: Sequence[str]) -> tuple[list[int], list[str]]:
+    every = -(-len(names) // MOST_NAMES)
+    places = [*range(0, len(names) - every, every), len(names) - 1] if every > 1 else [*range(len(names))]
+    return places, [names[place] for place in places]
+
+
+def channel_names(dim: int, width: int) -> list[str]:
+    """A name for each channel of a token: inputs, the label, the positional encoding."""
+    return [*(f"x{i}" for i in range(1, dim + 1)), "y", *(f"p{i}" for i in range(1, width - dim))]
 
 
 def numbered(
@@ -69,11 +87,11 @@ def draw_weights(run: Path) -> Path:
     ]
     if arrays["construction_kq"].size:
         rows.append(("gradient descent", arrays["construction_kq"][0, 0], arrays["construction_pv"][0, 0]))
-    channels = f"channels: {config.architecture.dim} inputs, the label" + ", the positional encoding" * (
-        config.architecture.pos_enc_size > 0
-    )
+    names = channel_names(config.architecture.dim, config.architecture.token_width)
+    coded = ", p1 on: positional encoding" * (config.architecture.pos_enc_size > 0)
+    channels = f"channels x1 to {names[config.architecture.dim - 1]}: inputs, y: label{coded}"
     text = "; ".join([f"{config.name}, seed {config.data_seed}; {channels}", *_scales(config, arrays)])
-    figure = _figure(rows, text) if len(rows) <= MOST_LARGE else mosaic(_short(rows), TITLES, text)
+    figure = _figure(rows, text, names) if len(rows) <= MOST_LARGE else mosaic(_short(rows), TITLES, text)
     return style.save(figure, layout.figure(run, "weights"), run)
 
 
@@ -100,8 +118,11 @@ def _scales(config: Any, arrays: Mapping[str, np.ndarray]) -> list[str]:
 
 
 @style.styled
-def draw_products(source: Path, text: str, to: Path | None = None) -> list[Path]:
-    """Draws a table of row, matrix (0 for W_K^T W_Q, 1 for P W_V), i, j, value next to it, as .png and .pdf."""
+def draw_products(source: Path, text: str, to: Path | None = None, dim: int = 0) -> list[Path]:
+    """Draws a table of row, matrix (0 for W_K^T W_Q, 1 for P W_V), i, j, value next to it, as .png and .pdf.
+
+    dim: how many of the channels are inputs, if they are to be named.
+    """
     table = read_csv(source, ("matrix", "i", "j", "value"), ("row",))
     with expecting(source, "a table of matrices"):
         rows = [
@@ -111,7 +132,8 @@ def draw_products(source: Path, text: str, to: Path | None = None) -> list[Path]
             )
             for name, of in table.groupby("row", sort=False)
         ]
-        return style.save_both(_figure(rows, text), to or source)
+        names = channel_names(dim, len(rows[0][1])) if dim else None
+        return style.save_both(_figure(rows, text, names), to or source)
 
 
 @style.styled
@@ -127,14 +149,16 @@ def draw_matrix(source: Path, text: str, to: Path | None = None) -> list[Path]:
     return style.save_both(figure, to or source)
 
 
-def _figure(rows: Sequence[tuple[Any, ...]], text: str) -> Figure:
-    """A row of two heat maps for each name and its two matrices."""
+def _figure(rows: Sequence[tuple[Any, ...]], text: str, names: Sequence[str] | None = None) -> Figure:
+    """A row of two heat maps for each name and its two matrices, with the names of channels."""
     figure, axes = style.new_figure(len(rows), 2, width=3.2, height=2.8)
     for panels, (name, *matrices) in zip(axes, rows, strict=True):
         for panel, title, matrix in zip(panels, TITLES, matrices, strict=True):
             heat_map(panel, matrix, f"{title}, {name}")
-            panel.set_xlabel("channel")
-            panel.set_ylabel("channel")
+            if names is None:
+                panel.set(xlabel="channel", ylabel="channel")
+            else:
+                name_places(panel, names, names)
     style.caption(figure, text)
     return figure
 

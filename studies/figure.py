@@ -130,7 +130,10 @@ class Plane(NamedTuple):
 
 
 class HeatMaps(NamedTuple):
-    """Matrices of runs, or of closed forms: rows of row, matrix, i, j and value, means over the runs."""
+    """Matrices of runs, or of closed forms: rows of row, matrix, i, j and value, means over the runs.
+
+    dim: how many of their channels are inputs, if channels are to be named.
+    """
 
     name: str
     title: str
@@ -138,6 +141,7 @@ class HeatMaps(NamedTuple):
     matrices: Callable[[Sequence[Path]], list[Row]]
     profile: str = "quick"
     needs: tuple[str, ...] = ()
+    dim: int = 0
 
     def labels(self, seeds: Sequence[int]) -> Labels:
         """What is written on it, of runs of these seeds."""
@@ -149,7 +153,7 @@ class HeatMaps(NamedTuple):
 
     def draw(self, table: Path, labels: Labels, to: Path | None = None) -> None:
         """Draws the table beside it, or to another place."""
-        draw_products(table, labels["title"], to)
+        draw_products(table, labels["title"], to, self.dim)
 
 
 AnyFigure = Figure | Plane | HeatMaps | Matrix | Dots | Distances | Stages

@@ -55,7 +55,7 @@ FIGURES: tuple[AnyFigure, ...] = (
     Figure("depth_softmax", "Softmax blocks on Gaussian inputs, D = N = 20; means less the largest thousandth", ("depth_softmax",), curves.by_layer, curves.STEPS, "Loss (MSE)", log_y=True, profile="gpu"),
     Figure("condition_numbers", "Condition numbers after a step of GD++ on the inputs", (), curves.condition_numbers, "gamma", "median condition number", log_y=True, limit=np.inf),
     Figure("spectrum", "Eigenvalues of the scatter matrix", (), curves.eigenvalues, "rank", "mean eigenvalue", log_y=True),
-    HeatMaps("weights_one_layer", "one layer", ("one_layer",), curves.heat_maps),
-    HeatMaps("weights_three_layers", "three layers", ("three_layers",), curves.heat_maps, profile="full"),
+    HeatMaps("weights_one_layer", "one layer", ("one_layer",), curves.heat_maps, dim=10),
+    HeatMaps("weights_three_layers", "three layers", ("three_layers",), curves.heat_maps, profile="full", dim=10),
 )
 # fmt: on

@@ -11,7 +11,7 @@ STEP = "training step"
 # fmt: off
 FIGURES: tuple[AnyFigure, ...] = (
     Figure("shares", "Trainings that find the mixed minimum", (), curves.shares, "number of pairs N, over N*(D)", "share", log_x=True, profile="full", scale="share", seeds=SEEDS),
-    HeatMaps("patterns", "Three stationary points of the loss, D = 2, N = 10; channels 0 and 1 are inputs, 2 is the label", (), curves.patterns),
+    HeatMaps("patterns", "Three stationary points of the loss, D = 2, N = 10", (), curves.patterns, dim=2),
     Figure("paths", "Loss over that of gradient descent, D = 2, N = 10, by what is found", (), curves.paths, STEP, "loss ratio", log_x=True, log_y=True, means=False, by_seed=True, seeds=SEEDS[:curves.SHOWN]),
     Figure("waiting", "Trainings that do not come to gradient descent: not yet below the plateau of rank one", (), curves.waiting, STEP, "share", log_x=True, scale="share", seeds=SEEDS),
 )

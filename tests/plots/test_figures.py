@@ -12,7 +12,7 @@ from PIL import Image
 from icl_lab.plots import heat_maps, run_figures, style, training
 from icl_lab.plots.attention_quick import draw_attention
 from icl_lab.store import StoreError, layout
-from icl_lab.store.atomic import write_csv, write_json, write_npy, write_npz
+from icl_lab.store.atomic import write_csv, write_json, write_npz
 from icl_lab.store.metrics import read_metrics
 from icl_lab.store.rundir import begin, read_config
 from tests.runners.tiny import PAIRS, Workshop, copied
@@ -189,15 +189,28 @@ def test_the_weights_figure_shows_the_trained_products_and_the_construction(
         np.testing.assert_array_equal(found, stored[name][0, 0])
 
 
-def test_the_attention_figure_shows_the_batch_mean(
-    twolayer_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("task", [0, 3])
+def test_the_attention_figure_shows_a_context_and_mean_sizes(
+    task: int, twolayer_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn: list[tuple[Figure, Path]] = []
     monkeypatch.setattr(style, "save", lambda figure, path, run=None: drawn.append((figure, path)) or path)
-    draw_attention(twolayer_run, tmp_path)
+    draw_attention(twolayer_run, tmp_path, task)
     assert [path.name for _, path in drawn] == ["attention_layer0_head0.png", "attention_layer1_head0.png"]
     for layer, (figure, _) in enumerate(drawn):
-        np.testing.assert_array_equal(images(figure)[0], np.load(twolayer_run / f"attn/layer{layer}_head0.npy"))
+        maps = np.load(twolayer_run / f"attn/layer{layer}.npz")["data"][:, 0]
+        one, mean = images(figure)
+        np.testing.assert_array_equal(one, maps[task])
+        np.testing.assert_allclose(mean, np.abs(maps).mean(axis=0), rtol=1e-6)
+        assert mean[-1].min() > 0  # the query's row is seen
+        labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+        assert labels == [f"{part}{pair}" for pair in range(1, PAIRS + 1) for part in "xy"] + ["query"]
+
+
+def test_a_context_that_was_not_captured_is_one_sentence(lsa1_run: Path, workshop: Workshop) -> None:
+    done = workshop.run("plots.attention_quick", "--run", lsa1_run, "--task", "16")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"error: task is 16; {lsa1_run} has the attention of 16 contexts, from 0 on\n"
 
 
 def test_every_head_has_its_figure(lsa1_run: Path, tmp_path: Path) -> None:
@@ -206,11 +219,26 @@ def test_every_head_has_its_figure(lsa1_run: Path, tmp_path: Path) -> None:
     begin(run, replace(config, model=replace(config.model, num_heads=2)))
     summary = {"tasks": 4, "layers": [{"layer": 0, "kind": "linear", "heads": [{"head": 0}, {"head": 1}]}]}
     write_json(run / layout.ATTENTION_SUMMARY, summary)
-    for head in range(2):
-        write_npy(layout.attention_head(run, 0, head), np.full((PAIRS + 1, PAIRS), head / 2, np.float32))
+    maps = np.arange(4 * 2 * (PAIRS + 1) * PAIRS, dtype=np.float32).reshape(4, 2, PAIRS + 1, PAIRS)
+    write_npz(layout.attention_layer(run, 0), {"data": maps})
     paths = draw_attention(run, tmp_path / "figs")
     assert [path.name for path in paths] == ["attention_layer0_head0.png", "attention_layer0_head1.png"]
     assert not np.array_equal(*(pixels(path) for path in paths))
+
+
+def test_channels_are_named_and_of_many_a_few() -> None:
+    _, axes = style.new_figure()
+    names = heat_maps.channel_names(10, 51)
+    assert names[:11] == [*(f"x{i}" for i in range(1, 11)), "y"]
+    assert names[11:] == [f"p{i}" for i in range(1, 41)]
+    panel = axes[0, 0]
+    heat_maps.name_places(panel, names, names[:5])
+    shown = [label.get_text() for label in panel.get_xticklabels()]
+    assert len(shown) <= heat_maps.MOST_NAMES
+    assert (shown[0], shown[-1]) == ("x1", "p40")
+    for place, text in zip(panel.get_xticks(), shown, strict=True):
+        assert names[int(place)] == text
+    assert [label.get_text() for label in panel.get_yticklabels()] == names[:5]
 
 
 @pytest.mark.parametrize(("symmetric", "limits"), [(True, (-3.0, 3.0)), (False, (0.0, 3.0))])

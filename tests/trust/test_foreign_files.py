@@ -37,7 +37,7 @@ READERS: dict[str, tuple[str, ...]] = {
     layout.ALIGNMENT_CURVE: ("plots.run_figures",),
     layout.WEIGHTS: ("plots.run_figures",),
     layout.ATTENTION_SUMMARY: ("plots.attention_quick", "plots.run_figures"),
-    "attn/layer0_head0.npy": ("plots.attention_quick", "plots.run_figures"),
+    "attn/layer0.npz": ("plots.attention_quick", "plots.run_figures"),
 }
 FIRST = [(name, commands[0]) for name, commands in READERS.items()]
 LATER = [(name, command) for name, commands in READERS.items() for command in commands[1:]]
