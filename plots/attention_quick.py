@@ -83,7 +83,7 @@ def _draw_head(run: Path, maps: np.ndarray, path: Path, place: tuple[int, int], 
     }
     for panel, (title, (matrix, signed)) in zip(axes[0], shown.items(), strict=True):
         heat_map(panel, matrix, title, signed)
-        name_places(panel, names[:-1], names)
+        name_places(panel, names[:-1], names if panel is axes[0, 0] else ())
         panel.set_xlabel("context token")
     axes[0, 0].set_ylabel("token that looks")
     said = f"{config.name}, seed {config.data_seed}; {kind} attention, layer {place[0]}, head {place[1]}"

@@ -40,13 +40,13 @@ def heat_map(axes: Axes, matrix: np.ndarray, title: str, symmetric: bool = True,
 
 
 def name_places(axes: Axes, columns: Sequence[str], rows: Sequence[str]) -> None:
-    """Names the columns and rows of a matrix: all of a few; of many every so many, and the last."""
-    axes.set_xticks(*_few(columns), fontsize=7, rotation=90 if max(map(len, columns)) > 1 else 0)
+    """Names the columns and rows of a matrix: all of a few; of many every so many, and the last; of none no ticks."""
+    axes.set_xticks(*_few(columns), fontsize=7, rotation=90)
     axes.set_yticks(*_few(rows), fontsize=7)
 
 
 def _few(names: Sequence[str]) -> tuple[list[int], list[str]]:
-    every = -(-len(names) // MOST_NAMES)
+    every = max(-(-len(names) // MOST_NAMES), 1)
     places = [*range(0, len(names) - every, every), len(names) - 1] if every > 1 else [*range(len(names))]
     return places, [names[place] for place in places]
 
@@ -157,8 +157,8 @@ def _figure(rows: Sequence[tuple[Any, ...]], text: str, names: Sequence[str] | N
             heat_map(panel, matrix, f"{title}, {name}")
             if names is None:
                 panel.set(xlabel="channel", ylabel="channel")
-            else:
-                name_places(panel, names, names)
+            else:  # below the last and beside the first, as all have the same
+                name_places(panel, names if panels is axes[-1] else (), names if panel is panels[0] else ())
     style.caption(figure, text)
     return figure
 
