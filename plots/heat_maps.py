@@ -51,9 +51,10 @@ def _few(names: Sequence[str]) -> tuple[list[int], list[str]]:
     return places, [names[place] for place in places]
 
 
-def channel_names(dim: int, width: int) -> list[str]:
-    """A name for each channel of a token: inputs, the label, the positional encoding."""
-    return [*(f"x{i}" for i in range(1, dim + 1)), "y", *(f"p{i}" for i in range(1, width - dim))]
+def channel_names(dim: int, width: int, own_label: bool = True) -> list[str]:
+    """A name for each channel of a token: inputs, the label if it has one of its own, the positional encoding."""
+    inputs = [*(f"x{i}" for i in range(1, dim + 1)), *["y"] * own_label]
+    return [*inputs, *(f"p{i}" for i in range(1, width - len(inputs) + 1))]
 
 
 def numbered(
@@ -87,9 +88,11 @@ def draw_weights(run: Path) -> Path:
     ]
     if arrays["construction_kq"].size:
         rows.append(("gradient descent", arrays["construction_kq"][0, 0], arrays["construction_pv"][0, 0]))
-    names = channel_names(config.architecture.dim, config.architecture.token_width)
-    coded = ", p1 on: positional encoding" * (config.architecture.pos_enc_size > 0)
-    channels = f"channels x1 to {names[config.architecture.dim - 1]}: inputs, y: label{coded}"
+    dim, own_label = config.architecture.dim, config.architecture.layout.own_label_channel
+    names = channel_names(dim, config.architecture.token_width, own_label)
+    label = "y: the label" if own_label else f"x{dim} the label too"
+    coded = ", p1 on: the positional encoding" * (config.architecture.pos_enc_size > 0)
+    channels = f"channels x1 to x{dim}: inputs, {label}{coded}"
     text = "; ".join([f"{config.name}, seed {config.data_seed}; {channels}", *_scales(config, arrays)])
     figure = _figure(rows, text, names) if len(rows) <= MOST_LARGE else mosaic(_short(rows), TITLES, text)
     return style.save(figure, layout.figure(run, "weights"), run)
@@ -152,13 +155,13 @@ def draw_matrix(source: Path, text: str, to: Path | None = None) -> list[Path]:
 def _figure(rows: Sequence[tuple[Any, ...]], text: str, names: Sequence[str] | None = None) -> Figure:
     """A row of two heat maps for each name and its two matrices, with the names of channels."""
     figure, axes = style.new_figure(len(rows), 2, width=3.2, height=2.8)
-    for panels, (name, *matrices) in zip(axes, rows, strict=True):
+    for number, (panels, (name, *matrices)) in enumerate(zip(axes, rows, strict=True)):
         for panel, title, matrix in zip(panels, TITLES, matrices, strict=True):
             heat_map(panel, matrix, f"{title}, {name}")
             if names is None:
                 panel.set(xlabel="channel", ylabel="channel")
             else:  # below the last and beside the first, as all have the same
-                name_places(panel, names if panels is axes[-1] else (), names if panel is panels[0] else ())
+                name_places(panel, names if number == len(rows) - 1 else (), names if panel is panels[0] else ())
     style.caption(figure, text)
     return figure
 

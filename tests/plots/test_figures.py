@@ -231,6 +231,7 @@ def test_channels_are_named_and_of_many_a_few() -> None:
     names = heat_maps.channel_names(10, 51)
     assert names[:11] == [*(f"x{i}" for i in range(1, 11)), "y"]
     assert names[11:] == [f"p{i}" for i in range(1, 41)]
+    assert heat_maps.channel_names(2, 4, own_label=False) == ["x1", "x2", "p1", "p2"]
     panel = axes[0, 0]
     heat_maps.name_places(panel, names, names[:5])
     shown = [label.get_text() for label in panel.get_xticklabels()]
