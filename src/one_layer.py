@@ -166,9 +166,11 @@ def _descended(dim: int, numbers: Array, starts: Array) -> Array:
         sizes = jnp.maximum(jnp.abs(curvatures), LEAST_CURVATURE * jnp.abs(curvatures).max())
         direction = along @ ((along.T @ jax.grad(loss)(five)) / sizes)
         tried = five[None] - SHORTER[:, None] * direction[None]
-        return tried[jnp.argmin(jax.vmap(loss)(tried))]
+        best: Array = tried[jnp.argmin(jax.vmap(loss)(tried))]
+        return best
 
-    return jax.vmap(lambda five: jax.lax.fori_loop(0, DESCENT_STEPS, step, five))(starts)
+    found: Array = jax.vmap(lambda five: jax.lax.fori_loop(0, DESCENT_STEPS, step, five))(starts)
+    return found
 
 
 def eigenvalues(setting: Setting, point: Point) -> np.ndarray:

@@ -51,8 +51,9 @@ def waiting(seed: int, _: str) -> Series:
 def patterns(_: Sequence[Path]) -> list[Row]:
     """The weights of three stationary points, as W_K^T W_Q and P W_V: what is not read is 0."""
     setting = Setting(DIM, PAIRS)
-    points = {DESCENT: one_layer.gradient_descent(setting), MIXED: one_layer.mixed(setting)}
-    points["rank one"] = one_layer.rank_one(setting)
+    mixed = one_layer.mixed(setting)
+    assert mixed is not None, "at D = 2 it is a minimum at every N"
+    points = {DESCENT: one_layer.gradient_descent(setting), MIXED: mixed, "rank one": one_layer.rank_one(setting)}
     best = one_layer.loss_of(setting, points[DESCENT])
     return [
         {"row": f"{name}, loss x {loss:.2g}", "matrix": which, "i": i, "j": j, "value": float(matrix[i, j])}
