@@ -6,7 +6,8 @@ alone are a figure too: the trajectory in the planes of its principal components
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,20 +54,25 @@ def draw_development(run: Path) -> Path:
 
 @style.styled
 def _draw(run: Path, table: pd.DataFrame, paths: pd.DataFrame, facts: Mapping[str, Any]) -> Path:
-    figure, axes = style.new_figure(3, 2, width=4.6, height=2.2)
     unsaturated = [name for name in facts["settings"] if name != PUBLISHED]
-    _loss(axes[0, 0], table, next(iter(facts["settings"])))
-    _llc(axes[1, 0], table, unsaturated, "LLC, unsaturated settings")
-    _published(axes[1, 1], table, facts)
-    for panel, (title, columns) in zip((axes[2, 0], axes[2, 1]), PANELS.items(), strict=True):
-        _lines(panel, table, columns, over_first=title.startswith("structure"))
-        panel.axison = bool({*columns} & {*table})
-        panel.set_title(title if panel.axison else f"{title}: this model has none", fontsize=8)
-    for panel in (panel for panel in (axes[0, 0], *axes[1:].ravel()) if panel.axison):
+    own = {title: columns for title, columns in PANELS.items() if {*columns} & {*table}}
+    over_training: list[Callable[[Axes], None]] = [
+        lambda panel: _loss(panel, table, next(iter(facts["settings"]))),
+        lambda panel: _llc(panel, table, unsaturated, "LLC, unsaturated settings"),
+        *[lambda panel: _published(panel, table, facts)] * (PUBLISHED in facts["settings"]),
+        *(partial(_lines, table=table, title=title, columns=columns) for title, columns in own.items()),
+    ]
+    figure, axes = style.new_figure(-(-(len(over_training) + 1) // 2), 2, width=4.6, height=2.2)
+    panels = list(axes.ravel())
+    if len(over_training) + 1 < len(panels):  # what a run lacks leaves no gap
+        panels.pop().remove()
+        panels[-1].set_subplotspec(panels[-1].get_gridspec()[-1, :])
+    _planes(panels.pop(1), paths, facts["dynamics"])
+    for panel, draw in zip(panels, over_training, strict=True):
+        draw(panel)
         _over_training(panel, table, facts["stages"])
         if panel.get_legend_handles_labels()[0]:
             panel.legend(fontsize=6)
-    _planes(axes[0, 1], paths, facts["dynamics"])
     style.caption(figure, _caption(run, facts))
     return style.save(figure, run / layout.DEVELOP_FIGURE, run)
 
@@ -107,9 +113,6 @@ def _llc(panel: Axes, table: pd.DataFrame, settings: Sequence[str], title: str) 
 
 def _published(panel: Axes, table: pd.DataFrame, facts: Mapping[str, Any]) -> None:
     """The published setting with its null, nbeta (L_draw(first) - L(w_t))."""
-    if PUBLISHED not in facts["settings"]:
-        panel.set_axis_off()
-        return
     nbeta = facts["settings"][PUBLISHED]["nbeta"]
     losses = table[f"loss_{PUBLISHED}"]
     null = table[f"llc_{PUBLISHED}"].iloc[0] - nbeta * (losses - losses.iloc[0])
@@ -118,11 +121,12 @@ def _published(panel: Axes, table: pd.DataFrame, facts: Mapping[str, Any]) -> No
     panel.set_title("LLC, published setting", fontsize=8)
 
 
-def _lines(panel: Axes, table: pd.DataFrame, columns: Mapping[str, str], over_first: bool) -> None:
+def _lines(panel: Axes, table: pd.DataFrame, title: str, columns: Mapping[str, str]) -> None:
     for name, label in columns.items():
         if name in table:
             values = table[name].to_numpy(float)
-            panel.plot(steps_from_1(table), values / values[0] if over_first else values, label=label)
+            panel.plot(steps_from_1(table), values / values[0] if "over its first" in title else values, label=label)
+    panel.set_title(title, fontsize=8)
 
 
 def _planes(panel: Axes, paths: pd.DataFrame, dynamics: Mapping[str, Any]) -> None:
