@@ -15,6 +15,8 @@ from icl_lab.analysis import develop
 from icl_lab.analysis import develop as develop_command
 from icl_lab.analysis.development import nulls
 from icl_lab.analysis.llc.settings import Settings
+from icl_lab.plots import develop as plot
+from icl_lab.plots import style
 from icl_lab.store import layout
 from icl_lab.store.atomic import write_csv
 from icl_lab.store.llc_rows import usable
@@ -40,7 +42,9 @@ def developed(workshop: Workshop, run: Path, *flags: object) -> str:
 
 
 @pytest.mark.slow
-def test_it_gathers_what_the_single_analyses_say(workshop: Workshop, run: Path) -> None:
+def test_it_gathers_what_the_single_analyses_say(
+    workshop: Workshop, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     said = developed(workshop, run)
     table = pd.read_csv(run / layout.DEVELOP_TABLE)
     facts = json.loads((run / layout.DEVELOP).read_text())
@@ -61,6 +65,11 @@ def test_it_gathers_what_the_single_analyses_say(workshop: Workshop, run: Path) 
     header = (run / layout.DEVELOP_STAGES).read_text().splitlines()[0]
     assert header.startswith("stage,start,end,type,claimed,setting,delta_loss,delta_llc,")
     assert (run / layout.DEVELOP_FIGURE).read_bytes().startswith(b"\x89PNG")
+    drawn: list[Any] = []
+    monkeypatch.setattr(style, "save", lambda figure, path, run=None: drawn.append(figure) or path)
+    plot.draw_development(run)
+    assert [axes.get_title() for axes in drawn[0].axes if not axes.has_data()] == []  # no panel is empty
+    assert len(drawn[0].axes) == 5  # this model has no behaviour to show
 
 
 # --- stages, on rows made by hand ---
