@@ -154,7 +154,7 @@ def draw_matrix(source: Path, text: str, to: Path | None = None) -> list[Path]:
 
 def _figure(rows: Sequence[tuple[Any, ...]], text: str, names: Sequence[str] | None = None) -> Figure:
     """A row of two heat maps for each name and its two matrices, with the names of channels."""
-    figure, axes = style.new_figure(len(rows), 2, width=3.2, height=2.8)
+    figure, axes = style.new_figure(len(rows), 2, width=3.2, height=2.6)  # as wide as the layout needs for squares
     for number, (panels, (name, *matrices)) in enumerate(zip(axes, rows, strict=True)):
         for panel, title, matrix in zip(panels, TITLES, matrices, strict=True):
             heat_map(panel, matrix, f"{title}, {name}")
