@@ -23,7 +23,6 @@ from icl_lab.store.provenance import commit_of
 from icl_lab.studies import template
 from icl_lab.studies.findings import image, value
 from icl_lab.studies.study import Study
-from icl_lab.studies.words import legend
 
 BELOW = Path(__file__).with_name("below_written_page.md.j2")
 
@@ -96,9 +95,8 @@ def render(study: Study, page: Path, profile: str, rows: Sequence[Row], out: Pat
         "setting": lambda runs, key: _setting(study, runs, key),
     }
     text = template.rendered(page, **fill_in)
-    said = legend(row["verdict"] for row in rows)
     below = template.rendered(
-        BELOW, study=study, rows=rows, legend=said, command=study.command(profile), commit=_commit(study)
+        BELOW, study=study, rows=rows, command=study.command(profile), commit=_commit(study)
     )
     return f"{text.rstrip()}\n\n{below}"
 
