@@ -95,9 +95,7 @@ def render(study: Study, page: Path, profile: str, rows: Sequence[Row], out: Pat
         "setting": lambda runs, key: _setting(study, runs, key),
     }
     text = template.rendered(page, **fill_in)
-    below = template.rendered(
-        BELOW, study=study, rows=rows, command=study.command(profile), commit=_commit(study)
-    )
+    below = template.rendered(BELOW, study=study, rows=rows, command=study.command(profile), commit=_commit(study))
     return f"{text.rstrip()}\n\n{below}"
 
 

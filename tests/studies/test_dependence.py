@@ -10,7 +10,7 @@ from icl_lab.families.diversity.config import DiversityConfig
 from icl_lab.families.diversity.task import make_test_sequences
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.regression.task import make_test_batch
-from icl_lab.studies.claim import SAMPLED_SEEDS, Claim, stating
+from icl_lab.studies.claim import Claim, stating
 from icl_lab.studies.dependence import facts, groups, outcome, outcomes, tasks_of
 from icl_lab.studies.runs import MAIN_FROM, Runs
 from icl_lab.studies.study import all_studies
@@ -96,7 +96,7 @@ def test_pools_of_a_seed_share_their_test_tasks_out_of_distribution() -> None:
 def test_fresh_seeds_are_disjoint_between_settings_unless_a_claim_pairs_them() -> None:
     """So no two settings that are read on fresh seeds share test tasks."""
     fresh = {name: set(runs.seeds) for name, runs in RUNS.items() if min(runs.seeds) >= MAIN_FROM}
-    fresh["sampled tasks"] = set(SAMPLED_SEEDS)
+    fresh |= {f"sampled: {seeds[0]}": set(seeds) for seeds in {study.sampled_seeds for study in all_studies()}}
     assert len(fresh) > 20
     named_together = [{*claim.run_names, *claim.control_names} for claim in CLAIMS]
     shared = {pair for pair in combinations(fresh, 2) if fresh[pair[0]] & fresh[pair[1]]}

@@ -8,7 +8,7 @@ import pytest
 
 from icl_lab.store.readers import StoreError, read_csv
 from icl_lab.studies import history
-from icl_lab.studies.claim import SAMPLED_SEEDS, Rival
+from icl_lab.studies.claim import Rival
 from icl_lab.studies.history import ALL_CLAIMS, HISTORY, Event
 from icl_lab.studies.study import all_studies
 from tests.doors import ROOT
@@ -61,7 +61,7 @@ def test_a_planned_reading_names_the_seeds_of_its_runs() -> None:
     assert len(planned) > 30
     for event in planned.values():
         study, claim = OWNERS[event.claim]
-        seeds = study.runs[claim.runs].seeds if claim.runs else SAMPLED_SEEDS
+        seeds = study.runs[claim.runs].seeds if claim.runs else study.sampled_seeds
         assert event.n == len(seeds) >= 8, event
         assert f"seeds {seeds[0]} to {seeds[-1]}" in event.says
         assert not claim.cut or f"cut {claim.cut:g}" in event.says

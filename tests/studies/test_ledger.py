@@ -14,7 +14,6 @@ from icl_lab.store.atomic import csv_bytes, write_bytes
 from icl_lab.store.readers import StoreError
 from icl_lab.studies import history, ledger, measuring, page
 from icl_lab.studies.claim import (
-    SAMPLED_SEEDS,
     UNBOUNDED,
     UNTRAINED_SUFFIX,
     VON_OSWALD,
@@ -177,7 +176,7 @@ def test_the_committed_ledger_is_made_from_its_table() -> None:
     for study in all_studies():
         for c in study.claims:
             if c.name in measurements:
-                planned = study.runs[c.runs].seeds if c.runs else SAMPLED_SEEDS
+                planned = study.runs[c.runs].seeds if c.runs else study.sampled_seeds
                 assert set(measurements[c.name].seeds) <= set(planned), c.name
 
 
@@ -320,7 +319,7 @@ def test_main_results_have_a_rival_and_seeds_of_their_own() -> None:
         assert isinstance(c.control, Rival), c.name
         assert c.control.name, c.name
         assert not c.control.later, c.name
-        seeds = study.runs[c.runs].seeds if c.runs else SAMPLED_SEEDS
+        seeds = study.runs[c.runs].seeds if c.runs else study.sampled_seeds
         assert len(seeds) >= 8, c.name
         assert len(history.looks(c.name, history.last_reading(c.name))) <= 1, c.name
 
