@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import stats
@@ -84,6 +84,7 @@ def test_seeds_have_no_order_losses_no_unit_and_m_moves_the_threshold(ratios, or
 
 @given(hnp.arrays(float, 6, elements=st.floats(-2, 2)))
 def test_a_crossing_lies_between_its_signs_and_nothing_above_it_falls_again(ratios: np.ndarray) -> None:
+    assume(not np.isclose(np.abs(ratios), TIE, rtol=1e-3).any())  # losses that have such a ratio are not exact
     found = of_ratios(ratios).log2_m
     signs = np.where(np.abs(ratios) <= TIE, 0, np.sign(ratios)) > 0
     falls = [i for i in range(5) if signs[i] and not signs[i + 1]]
