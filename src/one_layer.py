@@ -288,7 +288,7 @@ def is_minimum(setting: Setting, point: Point) -> bool:
 
 
 def least_pairs_of_mixed(dim: int, most: float = 4096.0) -> float:
-    """N*(D): above so many pairs the mixed point is a minimum; 1 where it is one at every N, as at D = 2."""
+    """N*(D) of uniform inputs: above so many pairs the mixed point is a minimum; 1 where it always is, as at D = 2."""
 
     def holds(pairs: float) -> bool:
         return mixed_level(Setting(dim, pairs)) is not None
@@ -359,7 +359,10 @@ def classify(setting: Setting, heads: Point) -> Found:
 
 
 def mixed_level(setting: Setting) -> float | None:
-    """The loss of the mixed point where it is a minimum; from D = 3 on N* is no less than `LEAST_OF_SQUARE` D^2."""
+    """The loss of the mixed point where it is a minimum.
+
+    From D = 3 on N* is no less than `LEAST_OF_SQUARE` D^2 for uniform inputs, and larger for Gaussian ones.
+    """
     if setting.dim > 2 and setting.pairs < LEAST_OF_SQUARE * setting.dim**2:
         return None
     point = mixed(setting)

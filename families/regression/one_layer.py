@@ -12,10 +12,13 @@ WORDS = {
     "gradient descent": "one step of gradient descent",
     "changed roles": "one step of gradient descent, with inputs and labels in changed roles",
     "mixed": "a mixed minimum, part of it with inputs and labels in changed roles; another --seed may find gradient "
-    "descent, and two heads do (--config.num_heads 2)",
+    "descent, and so may two heads (--config.num_heads=2)",
     "plateau": "a plateau: it learns {rank} of {dim} directions; more --steps, or another --seed",
     "moving": "none of the stationary points; more --steps, or batches that are larger",
 }
+
+
+DIAGONAL = ("uniform", "gaussian")  # inputs whose mixed point lies along a diagonal, where it is sought
 
 
 def reason_against(config: RegressionConfig) -> str:
@@ -29,7 +32,9 @@ def reason_against(config: RegressionConfig) -> str:
         "it has biases": model.bias,
         "it has layer norm": model.layer_norm and model.first_norm,
         "it has an MLP": model.mlp_width > 0,
+        "its activations are clipped": model.activation_clip > 0,
         "its contexts come from a file": bool(data.file),
+        f"its inputs are {data.input_distribution}": data.input_distribution not in DIAGONAL,
         "its inputs or tasks are not isotropic": not (data.equal_inputs and data.equal_tasks),
         f"its tasks are {data.task_distribution}": data.task_distribution != "gaussian",
         "its labels are noisy": data.noise_std > 0 or data.num_distractors > 0 or config.train.hit_rate > 0,

@@ -91,7 +91,7 @@ column; `loss` and `loss_replaced_N`, with N replaced labels, of the row alone),
 where one is not defined, with the `reason` of an algorithm"""
 COMPARED = """losses with standard errors, paired ratio and difference, `preds_diff`, `l2_pred_diff`, `model_diff`,
 `model_cos`; in the transformer's run"""
-MAPS = "the mean map of a head, drawn; of linear attention raw scores, whose sign and scale are free"
+MAPS = "a head's map in one context, and its mean size over all; of linear attention raw scores of any sign and scale"
 
 LLC = """a row for each settings and checkpoint: `settings` (eight hexadecimal digits), `step`, `llc` with its 95 % t
 interval over chains `llc_low`, `llc_high`; `loss` L(w*) and `null_loss` on the fixed set, `draw_loss`, `saturation`,

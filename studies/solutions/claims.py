@@ -15,7 +15,7 @@ from icl_lab.studies.solutions import measures
 from icl_lab.studies.solutions.measures import LEAST_PAIRS, as_derived, finds, over_derived
 from icl_lab.studies.solutions.runs import SAMPLED, name_of
 
-DERIVED, CHOSEN, EXPECTED = "derived", "ours", "expectation"
+DERIVED, CHOSEN = "derived", "ours"
 SHARE: dict[str, Any] = {"scale": "share", "about": "ours", "paper": OURS}
 BELOW, ABOVE = 0.9, 1.2  # times N*
 ROLES_FIXED = Rival(

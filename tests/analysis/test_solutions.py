@@ -1,6 +1,7 @@
 """Which solution did a run of one linear layer find? Its file and its line, and runs for which nobody can say."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from icl_lab.lab.configs.presets import preset, resolve, set_values
 from icl_lab.runners.summary import summary_text
 from icl_lab.src import one_layer
 from icl_lab.src.one_layer import Point
+from icl_lab.src.registries import INPUT_DISTRIBUTIONS, InputDistribution
+from icl_lab.src.registry import Registry
 from icl_lab.store import layout
 from icl_lab.store.rundir import read_config
 from tests.runners.tiny import Workshop, copied
@@ -71,6 +74,7 @@ AGAINST = {
     "its tokens are interleaved": {"tokens": "interleaved"},
     "its labels are noisy": {"noise_std": 0.1},
     "it has positional codes": {"pos_enc_size": 4},
+    "its activations are clipped": {"activation_clip": 10.0},
 }
 
 
@@ -79,7 +83,16 @@ def test_of_which_runs_nobody_can_say(reason: str) -> None:
     assert reason_against(config_of(**AGAINST[reason])) == reason
 
 
+def test_a_plugins_inputs_are_refused_before_their_moments_are_needed(
+    registered: Callable[[Registry[Any], str, Any], None],
+) -> None:
+    """They may have none, and a mixed point that lies elsewhere; a run of them ends as any other."""
+    registered(INPUT_DISTRIBUTIONS, "cauchy", InputDistribution())
+    assert reason_against(config_of(input_distribution="cauchy")) == "its inputs are cauchy"
+
+
 def test_of_which_runs_it_is_said() -> None:
+    assert reason_against(config_of(input_distribution="gaussian")) == ""
     assert reason_against(config_of()) == ""
     assert reason_against(config_of(num_heads=2)) == ""
     config = config_of()
