@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from icl_lab.analysis.command import Command
@@ -27,7 +26,8 @@ def heads(config: RegressionConfig, params: Any) -> Point:
     """The merged parameters of a run's layer, by head; `ConfigError` for another model than one linear layer."""
     reason = reason_against(config)
     require(not reason, f"solutions are those of one linear layer on clean contexts; {reason}")
-    layer = {name: jnp.asarray(values) for name, values in params[f"{config.model.layer_names[0]}/attention"].items()}
+    attention = params[f"{config.model.layer_names[0]}/attention"]
+    layer = {name: np.asarray(values, np.float64) for name, values in attention.items()}
     found = heads_of(layer, config.data.dim, config.architecture.prediction_channel)
     # damping multiplies the layer's update, and so what is read of it
     return found._replace(p=config.model.damping * found.p, p_y=config.model.damping * found.p_y)
@@ -35,8 +35,7 @@ def heads(config: RegressionConfig, params: Any) -> Point:
 
 def solution(loaded: LoadedRun) -> Found:
     """Which solution a run has found."""
-    of_run = heads(loaded.config, loaded.params)
-    return classify(setting_of(loaded.config.data), Point(*(np.asarray(part, np.float64) for part in of_run)))
+    return classify(setting_of(loaded.config.data), heads(loaded.config, loaded.params))
 
 
 def write(loaded: LoadedRun) -> dict[str, Any]:

@@ -97,32 +97,41 @@ def point_of(vector: Any, dim: int) -> Point:
     return Point(p, p_y, scores.reshape(dim, dim), label_scores)
 
 
-def loss(setting: Setting, point: Point) -> Array:
+def loss(setting: Setting, point: Point) -> Any:
     """The population loss [] of one head."""
-    return loss_of_heads(setting, Point(*(jnp.asarray(part)[None] for part in point)))
+    return loss_of_heads(setting, Point(*(_numbers_of(part).asarray(part)[None] for part in point)))
 
 
-def loss_of_heads(setting: Setting, heads: Point) -> Array:
-    """The population loss [] of heads whose predictions are added; every part has a leading axis of heads."""
+def loss_of_heads(setting: Setting, heads: Point) -> Any:
+    """The population loss [] of heads whose predictions are added; every part has a leading axis of heads.
+
+    Of NumPy's arrays it is computed by NumPy, in which nothing is compiled.
+    """
     v, m, n, d, s2 = setting.variance, setting.fourth, setting.pairs, setting.dim, setting.task_variance
     p, p_y, scores, label_scores = heads
-    effective = jnp.einsum("h,hij->ij", p_y, scores) + jnp.einsum("hi,hj->ij", p, label_scores)
-    odd = s2 * (d - 2 * n * v * jnp.trace(effective) + setting.square * jnp.sum(effective**2))
-    outer = jnp.einsum("hia,gja->hgij", scores, scores)
-    traces = jnp.einsum("hgii->hg", outer)[..., None, None] * jnp.eye(d)[None, None]
-    on_diagonal = outer * jnp.eye(d)[None, None]
+    numbers = _numbers_of(p)
+    effective = numbers.einsum("h,hij->ij", p_y, scores) + numbers.einsum("hi,hj->ij", p, label_scores)
+    odd = s2 * (d - 2 * n * v * numbers.trace(effective) + setting.square * numbers.sum(effective**2))
+    outer = numbers.einsum("hia,gja->hgij", scores, scores)
+    identity = numbers.eye(d)[None, None]
+    traces = numbers.einsum("hgii->hg", outer)[..., None, None] * identity
     seen = n * (n - 1) * v**2 * outer  # E[S B B^T S]
-    seen += n * (v**2 * (outer + outer.swapaxes(2, 3) + traces) + (m - 3 * v**2) * on_diagonal)
-    of_labels = jnp.einsum("h,hi->i", p_y, label_scores)
-    even = jnp.einsum("hi,hgij,gj->", p, seen, p)
-    even += 2 * s2 * setting.with_trace * jnp.einsum("hi,hij,j->", p, scores, of_labels)
-    even += s2**2 * d * (setting.with_trace + 2 * setting.square) * jnp.sum(of_labels**2)
+    seen = seen + n * (v**2 * (outer + outer.swapaxes(2, 3) + traces) + (m - 3 * v**2) * outer * identity)
+    of_labels = numbers.einsum("h,hi->i", p_y, label_scores)
+    even = numbers.einsum("hi,hgij,gj->", p, seen, p)
+    even = even + 2 * s2 * setting.with_trace * numbers.einsum("hi,hij,j->", p, scores, of_labels)
+    even = even + s2**2 * d * (setting.with_trace + 2 * setting.square) * numbers.sum(of_labels**2)
     return 0.5 * v * (odd + even)
+
+
+def _numbers_of(array: Any) -> Any:
+    """The library that computes with an array."""
+    return jnp if isinstance(array, Array) else np
 
 
 def loss_of(setting: Setting, point: Point) -> float:
     """The same in float64."""
-    return float(_at(_loss, setting, flat(point)))
+    return float(loss(setting, Point(*(np.asarray(part, np.float64) for part in point))))
 
 
 def gradient(setting: Setting, point: Point) -> np.ndarray:
@@ -141,15 +150,14 @@ def _at(function: Callable[..., Any], setting: Setting, vector: np.ndarray) -> A
         return function(setting.dim, jnp.asarray(setting[1:], jnp.float64), jnp.asarray(vector))
 
 
-def _merged(dim: int, numbers: Array, vector: Array) -> Array:
+def _merged(dim: int, numbers: Array, vector: Array) -> Any:
     return loss(Setting(dim, *numbers), point_of(vector, dim))
 
 
-def _of_diagonal(dim: int, numbers: Array, five: Array) -> Array:
+def _of_diagonal(dim: int, numbers: Array, five: Array) -> Any:
     return loss(Setting(dim, *numbers), on_diagonal(dim, five))
 
 
-_loss = jax.jit(_merged, static_argnums=0)
 _gradient = jax.jit(jax.grad(_merged, argnums=2), static_argnums=0)
 _hessian = jax.jit(jax.hessian(_merged, argnums=2), static_argnums=0)
 
@@ -158,7 +166,7 @@ _hessian = jax.jit(jax.hessian(_merged, argnums=2), static_argnums=0)
 def _descended(dim: int, numbers: Array, starts: Array) -> Array:
     """Minima of the loss on `on_diagonal` [S, 5] from these starts: Newton's steps with all curvatures positive."""
 
-    def loss(five: Array) -> Array:
+    def loss(five: Array) -> Any:
         return _of_diagonal(dim, numbers, five)
 
     def step(_: int, five: Array) -> Array:
@@ -193,7 +201,7 @@ def index(setting: Setting, point: Point) -> int:
     return int((found < -ZERO * np.abs(found).max()).sum())
 
 
-def heads_of(layer: Mapping[str, Array], dim: int, channel: int) -> Point:
+def heads_of(layer: Mapping[str, Any], dim: int, channel: int) -> Point:
     """The merged parameters of a linear layer on tokens (x, y), each with a leading axis of heads.
 
     layer: its four factors, or W_K^T W_Q and P W_V; channel: that which the prediction is read from, with a minus sign.
@@ -201,8 +209,9 @@ def heads_of(layer: Mapping[str, Array], dim: int, channel: int) -> Point:
     if "key_query" in layer:
         key_query, read = layer["key_query"], layer["projection_value"][:, channel]
     else:
-        key_query = jnp.einsum("whk,uhk->hwu", layer["key"], layer["query"])
-        read = jnp.einsum("hk,whk->hw", layer["projection"][:, :, channel], layer["value"])
+        numbers = _numbers_of(layer["key"])
+        key_query = numbers.einsum("whk,uhk->hwu", layer["key"], layer["query"])
+        read = numbers.einsum("hk,whk->hw", layer["projection"][:, :, channel], layer["value"])
     return Point(-read[:, :dim], -read[:, dim], key_query[:, :dim, :dim], key_query[:, dim, :dim])
 
 
@@ -333,19 +342,16 @@ class Found(NamedTuple):
 def classify(setting: Setting, heads: Point) -> Found:
     """Which solution a layer has found; "moving" where it is none of them.
 
-    heads: as of `heads_of`. Of several heads it is the prediction that is gradient descent: even parts of heads may
-    cancel, and the mixed point is that of one head.
+    heads: as of `heads_of`, NumPy's in float64. Of several it is the prediction that is gradient descent: even parts of
+    heads may cancel, and the mixed point is that of one head.
     """
     share = input_share(Point(*(part[0] for part in heads))) if len(heads.p) == 1 else None
     effective = np.sum([Point(*parts).effective for parts in zip(*heads, strict=True)], axis=0)
     found = np.linalg.eigvals(effective) / setting.step_size
     found = found[np.argsort(found.real)]
     rank = int((np.linalg.svd(effective, compute_uv=False) > MISSING * setting.step_size).sum())
-    loss, best, level = (
-        _loss_of_heads(setting, heads),
-        loss_of(setting, gradient_descent(setting)),
-        mixed_level(setting),
-    )
+    loss, level = float(loss_of_heads(setting, heads)), mixed_level(setting)
+    best = loss_of(setting, gradient_descent(setting))
     is_best = bool((np.abs(found - 1) < NEAR_ONE).all())
     near_best = loss < (1 + NEAR_LEVEL) * best if share is None else share < LEAST_PART
     solution = PLATEAU if rank < setting.dim else MOVING
@@ -367,8 +373,3 @@ def mixed_level(setting: Setting) -> float | None:
         return None
     point = mixed(setting)
     return None if point is None or not is_minimum(setting, point) else loss_of(setting, point)
-
-
-def _loss_of_heads(setting: Setting, heads: Point) -> float:
-    with jax.enable_x64(True):
-        return float(loss_of_heads(setting, Point(*(jnp.asarray(part, jnp.float64) for part in heads))))

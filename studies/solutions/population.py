@@ -114,7 +114,7 @@ def _train(config: RegressionConfig, params: Any, at: tuple[int, ...]) -> tuple[
     optimizer, setting = make_optimizer(config.training), setting_of(config.data)
     rate = jnp.float32(config.training.lr)
 
-    def loss(params: Any) -> Array:
+    def loss(params: Any) -> Any:
         return loss_of_heads(setting, _heads(config, params))
 
     def step(number: Array, carried: tuple[Any, Any]) -> tuple[Any, Any]:

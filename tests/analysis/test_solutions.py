@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from icl_lab.analysis.solutions import heads
@@ -16,7 +15,6 @@ from icl_lab.families.regression.one_layer import WORDS, in_words, reason_agains
 from icl_lab.lab.configs.presets import preset, resolve, set_values
 from icl_lab.runners.summary import summary_text
 from icl_lab.src import one_layer
-from icl_lab.src.one_layer import Point
 from icl_lab.src.registries import INPUT_DISTRIBUTIONS, InputDistribution
 from icl_lab.src.registry import Registry
 from icl_lab.store import layout
@@ -37,8 +35,7 @@ def test_the_construction_is_gradient_descent(fields: dict[str, Any]) -> None:
     config = config_of(dim=3, num_pairs=8, **fields)
     setting = one_layer.setting_of(config.data)
     params = gd_params(config.architecture, setting.step_size / config.model.damping)
-    found = heads(config, params)
-    told = one_layer.classify(setting, Point(*(np.asarray(part, np.float64) for part in found)))
+    told = one_layer.classify(setting, heads(config, params))
     assert told.solution == one_layer.DESCENT
     assert told.loss == pytest.approx(told.best, rel=1e-6)
 
