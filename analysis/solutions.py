@@ -15,9 +15,10 @@ import numpy as np
 from icl_lab.analysis.command import Command
 from icl_lab.analysis.loaded_run import LoadedRun, load_run
 from icl_lab.families.regression.config import RegressionConfig
-from icl_lab.families.regression.one_layer import reason_against
+from icl_lab.families.regression.solutions import reason_against
 from icl_lab.src.checks import require
-from icl_lab.src.one_layer import Found, Point, classify, heads_of, setting_of
+from icl_lab.src.one_layer import Point, heads_of, setting_of
+from icl_lab.src.solutions import Found, classify
 from icl_lab.store import layout
 from icl_lab.store.atomic import write_json
 

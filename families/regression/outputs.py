@@ -8,7 +8,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from icl_lab.families.regression import one_layer
+from icl_lab.families.regression import solutions
 from icl_lab.families.regression.config import RegressionConfig, gd_steps
 from icl_lab.families.regression.table import COLUMNS, gain
 from icl_lab.families.summary import LABELS, header, own_contexts, row, shown
@@ -76,7 +76,7 @@ ANALYSES = (
     Analysis("attention_stats", when=lambda config, table: table),
     Analysis("comparators", when=lambda config, table: table or take_a_second(config)),
     Analysis("weights"),
-    Analysis("solutions", when=lambda config, table: not table and not one_layer.reason_against(config)),
+    Analysis("solutions", when=lambda config, table: not table and not solutions.reason_against(config)),
     Analysis("test_set", ("headline",)),
     Analysis("alignment", ("alignment",)),
     Analysis("ood_eval", ("ood",), {"alphas": list(ALPHAS)}, when=lambda config, table: not config.data.file),
@@ -122,7 +122,7 @@ def summary_lines(summary: Mapping[str, Any], run: Path, config: RegressionConfi
         ratios = (f"{row['alpha']:g}: {row['test_mse'] / row['gd_test_mse']:.3f}" for row in summary["ood"])
         lines.append(f"inputs times {', '.join(ratios)} (MSE over gradient descent's)")
     if (run / layout.SOLUTIONS).exists():
-        lines.append(one_layer.in_words(read_json(run / layout.SOLUTIONS), config))
+        lines.append(solutions.in_words(read_json(run / layout.SOLUTIONS), config))
     copied = summary.get("copying", {})
     return lines + [_copying_row(words, copied[name]) for name, words in COPIED.items() if name in copied]
 

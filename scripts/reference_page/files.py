@@ -82,9 +82,9 @@ other, other_with_next` of copying.json's `averaged_before_norm`, and `..._x` of
 COPYING = """the first layer's sensitivity to `own, next, other` tokens, and `next_over_other`; with the published
 "other", all but its own, `other_with_next, next_over_other_with_next`; in the channels of x and y, and in those of x
 alone (`averaged_before_norm_x, per_task_x`); `untrained`: the same before training"""
-SOLUTIONS = """which `solution` of the population loss the layer has found; `input_share`: how much of it has inputs and
-labels in changed roles; `rank` and eigenvalues (`shares`) of its effective step, over the best step size; population
-losses of the layer, of gradient descent (`best`) and of the `mixed` point where it is a minimum"""
+SOLUTIONS = """which `solution` of the population loss the layer has found; `swapped_share`: how much of it swaps inputs
+and labels; `rank` and eigenvalues (`shares`) of its effective step, over the best step size; population losses
+of the layer, of gradient descent (`best`) and of the `mixed` point where it is a minimum"""
 DISTANCE = """the transformer and the algorithms with as many steps: `step` (`final`, or that of a snapshot), `row`,
 `column`, `measure` (`cosine` of sensitivities, `difference`: mean absolute, of predictions, `loss_ratio`: row over
 column; `loss` and `loss_replaced_N`, with N replaced labels, of the row alone), `value`, `value_se`; an empty value

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from icl_lab.src import one_layer
-from icl_lab.src.one_layer import DESCENT, MIXED, Point, Setting
+from icl_lab.src import one_layer, solutions
+from icl_lab.src.one_layer import Point, Setting
+from icl_lab.src.solutions import DESCENT, MIXED
 from icl_lab.studies.curve_rows import Row, Series
 from icl_lab.studies.solutions import measures
 from icl_lab.studies.solutions.measures import DIM, LEAST_PAIRS, PAIRS
@@ -51,15 +52,15 @@ def waiting(seed: int, _: str) -> Series:
 def patterns(_: Sequence[Path]) -> list[Row]:
     """The weights of three stationary points, as W_K^T W_Q and P W_V: what is not read is 0."""
     setting = Setting(DIM, PAIRS)
-    mixed = one_layer.mixed(setting)
+    mixed = solutions.mixed(setting)
     assert mixed is not None, "at D = 2 it is a minimum at every N"
-    points = {DESCENT: one_layer.gradient_descent(setting), MIXED: mixed, "rank one": one_layer.rank_one(setting)}
+    points = {DESCENT: solutions.gradient_descent(setting), MIXED: mixed, "rank one": solutions.rank_one(setting)}
     best = one_layer.loss_of(setting, points[DESCENT])
     return [
         {"row": f"{name}, loss x {loss:.2g}", "matrix": which, "i": i, "j": j, "value": float(matrix[i, j])}
         for name, point in points.items()
         for loss in [one_layer.loss_of(setting, point) / best]
-        for which, matrix in enumerate(_products(one_layer.balanced(point)))
+        for which, matrix in enumerate(_products(solutions.balanced(point)))
         for i, j in np.ndindex(*matrix.shape)
     ]
 

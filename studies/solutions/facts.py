@@ -11,10 +11,10 @@ FACTS: dict[str, tuple[str, ...]] = {
         *(f"mixed_two_{pairs}" for pairs in (2, 10, 40)),
         *(name_of(dim, pairs) for dim, pairs in SAMPLED),
     ),
-    "In one dimension both arrangements are found equally often.": ("changed_one",),
+    "In one dimension half of the runs swap inputs and labels.": ("changed_one",),
     "Every training ends at a solution that is known in closed form.": ("all_are_known",),
     "No scale of the initial weights avoids the mixed minimum.": ("mixed_small", "mixed_large", "mixed_merged"),
-    "A layer whose roles are fixed at the start finds gradient descent, but not if there is noise.": (
+    "A layer whose weights cannot swap at the start finds gradient descent, but not always if there is noise on them.": (
         "descent_roles_fixed",
         "mixed_roles_nearly_fixed",
     ),

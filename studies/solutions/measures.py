@@ -11,13 +11,13 @@ import numpy as np
 from icl_lab.analysis.loaded_run import load_run
 from icl_lab.analysis.plateau import Divergence, Escape, escape, factors_escape, halfway
 from icl_lab.analysis.solutions import solution
-from icl_lab.src import one_layer
-from icl_lab.src.one_layer import DESCENT, MIXED
+from icl_lab.src import one_layer, solutions
 from icl_lab.src.prng import key
+from icl_lab.src.solutions import DESCENT, MIXED
 from icl_lab.studies.solutions import population
 from icl_lab.studies.solutions.population import PRESET, config_of, found, trained
 
-# D -> N*: the mixed point is a minimum where there are more pairs, by its Hessian (`one_layer.least_pairs_of_mixed`)
+# D -> N*: the mixed point is a minimum where there are more pairs, by its Hessian (`solutions.least_pairs_of_mixed`)
 LEAST_PAIRS = {3: 14.5, 4: 37.0, 5: 67.9, 6: 107.0}
 DIM, PAIRS = 2, 10  # where settings of training are compared
 SGD = "sgd"
@@ -32,7 +32,7 @@ def finds(dim: int, pairs: int, wanted: str = MIXED, arm: str = PRESET) -> OfSee
 
 def is_known(seed: int) -> float:
     """1 where a training ends at one of the solutions or on a plateau, 0 where it is still moving."""
-    return float(found(DIM, PAIRS, PRESET, seed).solution != one_layer.MOVING)
+    return float(found(DIM, PAIRS, PRESET, seed).solution != solutions.MOVING)
 
 
 @lru_cache(maxsize=4096)
@@ -76,7 +76,7 @@ def distance_from_derived(from_seed: OfSeed = lambda seed: seed) -> OfSeed:
 def left_zero(arm: str, seed: int) -> Escape:
     """When a training is halfway from the loss of predicting zero to that of the plateau of rank one."""
     setting = one_layer.setting_of(config_of(DIM, PAIRS, arm).data)
-    levels = (one_layer.loss_of(setting, point(setting)) for point in (one_layer.zero, one_layer.rank_one))
+    levels = (one_layer.loss_of(setting, point(setting)) for point in (solutions.zero, solutions.rank_one))
     steps, losses = records(arm, seed)
     return escape(steps, losses, halfway(*levels), for_good=False)
 
@@ -84,9 +84,9 @@ def left_zero(arm: str, seed: int) -> Escape:
 def left_rank_one(arm: str, seed: int) -> Escape:
     """When a training is halfway from the loss of the plateau of rank one to that of the mixed point."""
     setting = one_layer.setting_of(config_of(DIM, PAIRS, arm).data)
-    mixed = one_layer.mixed(setting)
+    mixed = solutions.mixed(setting)
     assert mixed is not None, "at D = 2 it is a minimum at every N"
-    levels = one_layer.loss_of(setting, one_layer.rank_one(setting)), one_layer.loss_of(setting, mixed)
+    levels = one_layer.loss_of(setting, solutions.rank_one(setting)), one_layer.loss_of(setting, mixed)
     steps, losses = records(arm, seed)
     return escape(steps, losses, halfway(*levels), for_good=False)
 

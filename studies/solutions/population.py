@@ -19,9 +19,10 @@ from jax import Array
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.task import model_of
 from icl_lab.lab.configs.presets import preset, resolve, set_values
-from icl_lab.src.one_layer import Found, Point, classify, heads_of, loss_of_heads, setting_of
+from icl_lab.src.one_layer import Point, heads_of, loss_of_heads, setting_of
 from icl_lab.src.optimizer import make_optimizer, scheduled
 from icl_lab.src.prng import Purpose, key, purpose_key
+from icl_lab.src.solutions import Found, classify
 
 BLOCK = 64  # seeds that are trained together
 STEPS = 15_000
@@ -31,12 +32,12 @@ EVERY = 50  # steps between records
 class Arm(NamedTuple):
     """What differs from the preset: fields of the config, and what is changed in the weights that it starts from.
 
-    without_roles: p and b, by which inputs and labels change roles, are 0 at the start, and noise of this standard
+    without_swap: p and b, by which inputs and labels are swapped, are 0 at the start, and noise of this standard
     deviation is added to them; None leaves the weights as they are drawn.
     """
 
     fields: Mapping[str, Any] = {}
-    without_roles: float | None = None
+    without_swap: float | None = None
 
 
 PRESET = "preset"
@@ -45,8 +46,8 @@ ARMS: dict[str, Arm] = {
     "small": Arm({"init_scale": 2e-4}),
     "large": Arm({"init_scale": 0.2}),
     "merged": Arm({"merged": True}),
-    "roles_fixed": Arm({}, 0.0),
-    "roles_nearly_fixed": Arm({}, 1e-3),
+    "no_swap": Arm({}, 0.0),
+    "noisy_swap": Arm({}, 1e-3),
     "two_heads": Arm({"num_heads": 2}),
     "sgd": Arm({"optimizer": "sgd", "lr": 2.0, "grad_clip": 0.0}),
 }
@@ -91,11 +92,11 @@ def initial(config: RegressionConfig, arm: str, seed_key: Array) -> Any:
     """The weights that a training of an arm starts from."""
     drawn = purpose_key(seed_key, Purpose.INIT)
     params = model_of(config).init(drawn)
-    noise, dim = ARMS[arm].without_roles, config.data.dim
-    return params if noise is None else {name: _without_roles(each, dim, noise, drawn) for name, each in params.items()}
+    noise, dim = ARMS[arm].without_swap, config.data.dim
+    return params if noise is None else {name: _without_swap(each, dim, noise, drawn) for name, each in params.items()}
 
 
-def _without_roles(layer: Mapping[str, Array], dim: int, noise: float, drawn: Array) -> dict[str, Array]:
+def _without_swap(layer: Mapping[str, Array], dim: int, noise: float, drawn: Array) -> dict[str, Array]:
     """The factors with rows of W_V of x and of W_K of y, and so p and b, that are noise alone."""
     value, scores = layer["value"], layer["key"]
     one, other = jax.random.split(drawn)

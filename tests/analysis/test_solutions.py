@@ -11,10 +11,10 @@ import pytest
 from icl_lab.analysis.solutions import heads
 from icl_lab.baselines.construction import gd_params
 from icl_lab.families.regression.config import RegressionConfig
-from icl_lab.families.regression.one_layer import WORDS, in_words, reason_against
+from icl_lab.families.regression.solutions import WORDS, in_words, reason_against
 from icl_lab.lab.configs.presets import preset, resolve, set_values
 from icl_lab.runners.summary import summary_text
-from icl_lab.src import one_layer
+from icl_lab.src import one_layer, solutions
 from icl_lab.src.registries import INPUT_DISTRIBUTIONS, InputDistribution
 from icl_lab.src.registry import Registry
 from icl_lab.store import layout
@@ -35,17 +35,17 @@ def test_the_construction_is_gradient_descent(fields: dict[str, Any]) -> None:
     config = config_of(dim=3, num_pairs=8, **fields)
     setting = one_layer.setting_of(config.data)
     params = gd_params(config.architecture, setting.step_size / config.model.damping)
-    told = one_layer.classify(setting, heads(config, params))
-    assert told.solution == one_layer.DESCENT
+    told = solutions.classify(setting, heads(config, params))
+    assert told.solution == solutions.DESCENT
     assert told.loss == pytest.approx(told.best, rel=1e-6)
 
 
 def test_a_run_has_the_file_and_its_summary_the_line(lsa1_run: Path) -> None:
     values, config = json.loads((lsa1_run / layout.SOLUTIONS).read_text()), read_config(lsa1_run)
-    assert values["solution"] in one_layer.SOLUTIONS
-    assert set(values) == set(one_layer.Found._fields)
+    assert values["solution"] in solutions.SOLUTIONS
+    assert set(values) == set(solutions.Found._fields)
     assert in_words(values, config) in summary_text(lsa1_run).splitlines()
-    assert set(WORDS) == set(one_layer.SOLUTIONS)
+    assert set(WORDS) == set(solutions.SOLUTIONS)
 
 
 def test_the_command_writes_it_again(lsa1_run: Path, workshop: Workshop, tmp_path: Path) -> None:

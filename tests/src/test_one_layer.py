@@ -8,7 +8,7 @@ from scipy.optimize import least_squares
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.regression.task import make_model, make_test_batch
 from icl_lab.lab.configs.presets import preset, resolve, set_values
-from icl_lab.src import one_layer
+from icl_lab.src import one_layer, solutions
 from icl_lab.src.data_config import DataConfig
 from icl_lab.src.one_layer import Point, Setting
 from icl_lab.src.one_step import one_step_loss, one_step_size
@@ -47,7 +47,7 @@ def test_it_is_the_mean_over_sampled_contexts(setting: Setting) -> None:
 def test_gradient_descent_has_the_loss_of_one_step(dim: int, pairs: int) -> None:
     data = DataConfig(dim, pairs)
     setting = one_layer.setting_of(data)
-    point = one_layer.gradient_descent(setting)
+    point = solutions.gradient_descent(setting)
     assert setting.step_size == pytest.approx(one_step_size(data), rel=1e-12)
     assert one_layer.loss_of(setting, point) == pytest.approx(one_step_loss(data, one_step_size(data)), rel=1e-12)
 
@@ -55,8 +55,8 @@ def test_gradient_descent_has_the_loss_of_one_step(dim: int, pairs: int) -> None
 @pytest.mark.parametrize("setting", [Setting(1, 10), Setting(2, 1), Setting(2, 10), Setting(3, 15), Setting(4, 40)])
 def test_stationary_points_have_no_gradient(setting: Setting) -> None:
     """In float64, against the gradient's size at drawn points: 1e-12."""
-    found = [one_layer.zero(setting), one_layer.gradient_descent(setting), one_layer.rank_one(setting)]
-    found += [point for point in (one_layer.mixed(setting),) if point is not None]
+    found = [solutions.zero(setting), solutions.gradient_descent(setting), solutions.rank_one(setting)]
+    found += [point for point in (solutions.mixed(setting),) if point is not None]
     assert len(found) == 3 + (setting.dim > 1)
     size = np.linalg.norm(one_layer.gradient(setting, drawn(setting.dim)))
     for point in found:
@@ -70,37 +70,37 @@ LEVELS = {(2, 2): 1.491, (2, 10): 2.675, (2, 40): 4.928, (3, 15): 2.838, (3, 40)
 def test_the_mixed_point_has_its_loss(dim: int, pairs: int) -> None:
     """Of another derivation: over that of gradient descent, to the digits that are known."""
     setting = Setting(dim, pairs)
-    point = one_layer.mixed(setting)
+    point = solutions.mixed(setting)
     assert point is not None
-    ratio = one_layer.loss_of(setting, point) / one_layer.loss_of(setting, one_layer.gradient_descent(setting))
+    ratio = one_layer.loss_of(setting, point) / one_layer.loss_of(setting, solutions.gradient_descent(setting))
     assert ratio == pytest.approx(LEVELS[dim, pairs], abs=6e-4)
 
 
 def test_directions_that_lead_down() -> None:
     """At N = 10: none at gradient descent; one at the rank-one point of D = 2, none at its mixed one."""
     one, two = Setting(1, 10), Setting(2, 10)
-    assert one_layer.index(one, one_layer.gradient_descent(one)) == 0
-    assert one_layer.index(one, one_layer.rank_one(one)) == 0  # at D = 1 the second global minimum
-    assert one_layer.loss_of(one, one_layer.rank_one(one)) == pytest.approx(
-        one_layer.loss_of(one, one_layer.gradient_descent(one)), rel=1e-12
+    assert one_layer.index(one, solutions.gradient_descent(one)) == 0
+    assert one_layer.index(one, solutions.rank_one(one)) == 0  # at D = 1 the second global minimum
+    assert one_layer.loss_of(one, solutions.rank_one(one)) == pytest.approx(
+        one_layer.loss_of(one, solutions.gradient_descent(one)), rel=1e-12
     )
-    assert one_layer.index(two, one_layer.gradient_descent(two)) == 0
-    assert one_layer.index(two, one_layer.rank_one(two)) == 1
-    mixed = one_layer.mixed(two)
+    assert one_layer.index(two, solutions.gradient_descent(two)) == 0
+    assert one_layer.index(two, solutions.rank_one(two)) == 1
+    mixed = solutions.mixed(two)
     assert mixed is not None
     assert one_layer.index(two, mixed) == 0
-    assert one_layer.index(two, one_layer.zero(two)) > 0
+    assert one_layer.index(two, solutions.zero(two)) > 0
 
 
 def test_at_one_dimension_there_is_no_mixed_point() -> None:
-    assert one_layer.mixed(Setting(1, 10)) is None
+    assert solutions.mixed(Setting(1, 10)) is None
 
 
 def test_from_random_points_newton_finds_no_other_stationary_point() -> None:
     """At D = 2, N = 10: losses over gradient descent's and directions down, as an independent search has found them."""
     setting = Setting(2, 10)
     known = {1.0: {0}, 2.675: {0}, 3.174: {1}, 3.279: {1}, 3.515: {2}, 3.778: {1}, 6.556: {3}}
-    best = one_layer.loss_of(setting, one_layer.gradient_descent(setting))
+    best = one_layer.loss_of(setting, solutions.gradient_descent(setting))
     draw, seen = np.random.default_rng(0), set()
     for _ in range(30):
         solved = least_squares(
@@ -111,7 +111,7 @@ def test_from_random_points_newton_finds_no_other_stationary_point() -> None:
             ftol=1e-15,
             gtol=1e-15,
         )
-        point = one_layer.balanced(one_layer.point_of(solved.x, 2))
+        point = solutions.balanced(one_layer.point_of(solved.x, 2))
         if np.linalg.norm(one_layer.gradient(setting, point)) > 1e-9 * np.linalg.norm(one_layer.flat(point)):
             continue  # it has not come to a stationary point
         ratio = one_layer.loss_of(setting, point) / best
@@ -125,15 +125,15 @@ def test_from_random_points_newton_finds_no_other_stationary_point() -> None:
 
 @pytest.mark.parametrize(("dim", "least"), [(3, 14.5), (4, 37.0)])
 def test_from_how_many_pairs_on_it_is_a_minimum(dim: int, least: float) -> None:
-    found = one_layer.least_pairs_of_mixed(dim)
+    found = solutions.least_pairs_of_mixed(dim)
     assert found == pytest.approx(least, rel=0.01)
-    assert one_layer.mixed_level(Setting(dim, 0.98 * found)) is None
-    assert one_layer.mixed_level(Setting(dim, 1.02 * found)) is not None
-    assert found > one_layer.LEAST_OF_SQUARE * dim**2  # below which nobody looks
+    assert solutions.mixed_level(Setting(dim, 0.98 * found)) is None
+    assert solutions.mixed_level(Setting(dim, 1.02 * found)) is not None
+    assert found > solutions.LEAST_OF_SQUARE * dim**2  # below which nobody looks
 
 
 def test_at_two_dimensions_it_always_is() -> None:
-    assert one_layer.least_pairs_of_mixed(2) == 1
+    assert solutions.least_pairs_of_mixed(2) == 1
 
 
 def test_scaling_one_up_and_the_other_down_changes_nothing() -> None:
@@ -141,7 +141,7 @@ def test_scaling_one_up_and_the_other_down_changes_nothing() -> None:
     scaled = Point(3 * point.p, 3 * point.p_y, point.scores / 3, point.label_scores / 3)
     assert one_layer.loss_of(setting, scaled) == pytest.approx(one_layer.loss_of(setting, point), rel=1e-12)
     assert len(one_layer.eigenvalues(setting, point)) == len(one_layer.flat(point)) - 1
-    again = one_layer.balanced(scaled)
+    again = solutions.balanced(scaled)
     assert one_layer.loss_of(setting, again) == pytest.approx(one_layer.loss_of(setting, point), rel=1e-12)
     assert np.hypot(np.linalg.norm(again.p), again.p_y) == pytest.approx(
         np.hypot(np.linalg.norm(again.scores), np.linalg.norm(again.label_scores)), rel=1e-12
@@ -160,7 +160,7 @@ def test_a_models_losses_have_this_mean(fields: dict[str, object]) -> None:
     expected = float(one_layer.loss_of_heads(one_layer.setting_of(config.data), heads))
     assert losses.mean() == pytest.approx(expected, abs=5 * losses.std() / np.sqrt(losses.size))
     zero = float(
-        one_layer.loss_of(one_layer.setting_of(config.data), one_layer.zero(one_layer.setting_of(config.data)))
+        one_layer.loss_of(one_layer.setting_of(config.data), solutions.zero(one_layer.setting_of(config.data)))
     )
     assert abs(expected - zero) > 10 * losses.std() / np.sqrt(losses.size)  # else any formula would do
 
@@ -184,29 +184,29 @@ def near(point: Point, size: float = 1e-3) -> Point:
 def test_what_a_layer_is() -> None:
     """Each solution, with a little noise, and what is none of them."""
     two, one = Setting(2, 10), Setting(1, 10)
-    mixed = one_layer.mixed(two)
+    mixed = solutions.mixed(two)
     assert mixed is not None
     found = {
-        one_layer.DESCENT: one_layer.gradient_descent(two),
-        one_layer.MIXED: one_layer.balanced(mixed),
-        one_layer.PLATEAU: one_layer.rank_one(two),
-        one_layer.MOVING: Point(np.zeros(2), 1.0, 0.5 * two.step_size * np.eye(2), np.zeros(2)),
+        solutions.DESCENT: solutions.gradient_descent(two),
+        solutions.MIXED: solutions.balanced(mixed),
+        solutions.PLATEAU: solutions.rank_one(two),
+        solutions.MOVING: Point(np.zeros(2), 1.0, 0.5 * two.step_size * np.eye(2), np.zeros(2)),
     }
     for name, point in found.items():
-        told = one_layer.classify(two, as_heads(near(point)))
+        told = solutions.classify(two, as_heads(near(point)))
         assert told.solution == name
-    assert one_layer.classify(two, as_heads(near(found[one_layer.PLATEAU]))).rank == 1
-    assert one_layer.classify(two, as_heads(one_layer.zero(two))).rank == 0
-    assert one_layer.classify(one, as_heads(one_layer.rank_one(one))).solution == one_layer.CHANGED
-    assert one_layer.classify(one, as_heads(one_layer.gradient_descent(one))).solution == one_layer.DESCENT
+    assert solutions.classify(two, as_heads(near(found[solutions.PLATEAU]))).rank == 1
+    assert solutions.classify(two, as_heads(solutions.zero(two))).rank == 0
+    assert solutions.classify(one, as_heads(solutions.rank_one(one))).solution == solutions.SWAPPED
+    assert solutions.classify(one, as_heads(solutions.gradient_descent(one))).solution == solutions.DESCENT
 
 
 def test_two_heads_whose_even_parts_cancel_are_gradient_descent() -> None:
-    """Half of the step in each head, once with labels and inputs in changed roles too, and both signs of that."""
+    """Half of the step in each head, with a part that is swapped, of both signs."""
     setting = Setting(2, 10)
     half = Point(np.array([0.3, 0.1]), 1.0, 0.5 * setting.step_size * np.eye(2), np.zeros(2))
     other = half._replace(p=-half.p)
-    told = one_layer.classify(setting, as_heads(half, other))
-    assert (told.solution, told.input_share) == (one_layer.DESCENT, None)
+    told = solutions.classify(setting, as_heads(half, other))
+    assert (told.solution, told.swapped_share) == (solutions.DESCENT, None)
     assert told.loss == pytest.approx(told.best, rel=1e-5)
-    assert one_layer.classify(setting, as_heads(half, half)).loss > 1.01 * told.best
+    assert solutions.classify(setting, as_heads(half, half)).loss > 1.01 * told.best

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from icl_lab.families.task import model_of
-from icl_lab.src import one_layer
-from icl_lab.src.one_layer import DESCENT, MIXED, MOVING
+from icl_lab.src import one_layer, solutions
 from icl_lab.src.prng import Purpose, key, purpose_key
+from icl_lab.src.solutions import DESCENT, MIXED, MOVING
 from icl_lab.studies.solutions import curves, measures, population
 from icl_lab.studies.solutions.claims import ABOVE, BELOW, CLAIMS
 from icl_lab.studies.solutions.measures import LEAST_PAIRS
@@ -28,9 +28,9 @@ def test_a_seed_starts_where_a_run_of_it_does() -> None:
         assert steps_of(PRESET, 100).losses[0, seed] == pytest.approx(expected, rel=1e-6)
 
 
-def test_where_roles_are_fixed_they_stay_so() -> None:
+def test_what_does_not_swap_at_the_start_never_does() -> None:
     """p = b = 0 is invariant, to the bit; without it they are not."""
-    fixed, free = steps_of("roles_fixed", 600), steps_of(PRESET, 600)
+    fixed, free = steps_of("no_swap", 600), steps_of(PRESET, 600)
     assert not fixed.heads.p.any()
     assert not fixed.heads.label_scores.any()
     assert np.abs(free.heads.p).max() > 0.1
@@ -55,11 +55,11 @@ def test_every_arm_trains(arm: str) -> None:
 
 def test_pairs_of_claims_lie_on_both_sides_of_the_threshold() -> None:
     """And the thresholds are those of the Hessian; N = 13 and 33 of runs on batches are below."""
-    assert LEAST_PAIRS[3] == pytest.approx(one_layer.least_pairs_of_mixed(3), rel=0.01)
+    assert LEAST_PAIRS[3] == pytest.approx(solutions.least_pairs_of_mixed(3), rel=0.01)
     for dim, least in LEAST_PAIRS.items():
         fewer, more = round(BELOW * least), round(ABOVE * least)
-        assert one_layer.mixed_level(one_layer.Setting(dim, fewer)) is None
-        assert one_layer.mixed_level(one_layer.Setting(dim, more)) is not None
+        assert solutions.mixed_level(one_layer.Setting(dim, fewer)) is None
+        assert solutions.mixed_level(one_layer.Setting(dim, more)) is not None
     by_name = {claim.name: claim for claim in CLAIMS}
     assert {name for name in RUNS if by_name[name].low == 0} == {"batches_3_13", "batches_4_33"}
 

@@ -1,4 +1,4 @@
-"""What a run of one linear layer says of the solution that it found (`src.one_layer`); without JAX."""
+"""What a run of one linear layer says of the solution that it found (`src.solutions`); without JAX."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from icl_lab.families.regression.config import RegressionConfig
 # solution -> what it is, and what to do
 WORDS = {
     "gradient descent": "one step of gradient descent",
-    "changed roles": "one step of gradient descent, with inputs and labels in changed roles",
-    "mixed": "a mixed minimum, part of it with inputs and labels in changed roles; another --seed may find gradient "
+    "swapped": "one step of gradient descent, with inputs and labels swapped",
+    "mixed": "a mixed minimum, part of it with inputs and labels swapped; another --seed may find gradient "
     "descent, and so may two heads (--config.num_heads=2)",
     "plateau": "a plateau: it learns {rank} of {dim} directions; more --steps, or another --seed",
     "moving": "none of the stationary points; more --steps, or batches that are larger",
