@@ -76,7 +76,7 @@ ANALYSES = (
     Analysis("attention_stats", when=lambda config, table: table),
     Analysis("comparators", when=lambda config, table: table or take_a_second(config)),
     Analysis("weights"),
-    Analysis("solutions", when=lambda config, table: not table and not solutions.reason_against(config)),
+    Analysis("solutions", when=lambda config, table: not solutions.reason_against(config)),
     Analysis("test_set", ("headline",)),
     Analysis("alignment", ("alignment",)),
     Analysis("ood_eval", ("ood",), {"alphas": list(ALPHAS)}, when=lambda config, table: not config.data.file),

@@ -33,7 +33,7 @@ WORDS = {
     *("plugin", "study", "claims", "models", "languages", "unseen_languages", "only", "first", "references", "shift"),
     *("coordinator_address", "ray_address", "data", "llc_data", "mask", "llc_mask", "setting", "delete", "wandb"),
     *("sampler", "llc_sampler", "slurm", "preset", "sweep", "zip", "train_only", "stop_when"),
-    *("x", "y", "hue", "panels", "where", "metric", "activations", "targets", "python"),
+    *("x", "y", "hue", "panels", "where", "metric", "activations", "targets", "python", "prompt"),
 }
 READ = (checkpoints, llc_calibrate._checkpoint)  # text with numbers in it, which are of checked types
 HUGE = ["10000000000000000000000", "1e22", "-1e22"]
