@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -32,6 +33,8 @@ RUNS_DIRS = {
     "solutions": "runs/solutions",
 }
 
+
+FIGURES_OF_A_PAGE = re.compile(r'\{\{ *figure\("(\w+)"\) *\}\}')
 
 PROFILES = ("quick", "full", "gpu")  # each contains those before it
 
@@ -177,9 +180,11 @@ class Study:
 
     @property
     def shown(self) -> set[str]:
-        """The names of the figures that its pages show, which are kept with its results; all of a conjecture's."""
+        """The names of the figures that its page shows, which are kept with its results; all of a user's study."""
         if self.file is not None:
             return {figure.name for figure in self.figures}
+        if self.written.exists():
+            return set(FIGURES_OF_A_PAGE.findall(self.written.read_text(encoding="utf-8")))
         of_questions = (name for question in self.questions for name in question.figures)
         return {*(finding.figure for finding in self.findings), *of_questions, *self.also_shown}
 

@@ -11,7 +11,7 @@ from typing import Any
 from icl_lab.lab.environment import extra
 from icl_lab.src.planning import MOST_SEEDS
 from icl_lab.studies.claim import ORIGINS, OURS, UNBOUNDED
-from icl_lab.studies.words import OTHER_SCALE, TWO_KINDS, legend, words_of
+from icl_lab.studies.words import OTHER_SCALE, PROVISIONAL, TWO_KINDS, legend, words_of
 
 LARGEST = 1e5  # what is larger has diverged, and its digits say nothing
 MOST_DECIMALS = 6
@@ -124,6 +124,21 @@ def short_verdict(row: Mapping[str, Any]) -> str:
     """The verdict of a line, and what its numbers alone say where that is something else."""
     words = str(row["verdict"])
     return words if row["reading_says"] == words else f"{words} ({row['reading_says']} at n = {row['n']})"
+
+
+def verdict_in_prose(row: Mapping[str, Any]) -> str:
+    """The verdict of a line as it stands in a sentence, where n stands beside it."""
+    if row["verdict"] == OTHER_SCALE:
+        return f"{row['reading_says']} at a smaller scale"
+    return f"provisionally {row['reading_says']}" if row["verdict"] == PROVISIONAL else str(row["verdict"])
+
+
+def value_of_control(row: Mapping[str, Any]) -> str:
+    """The control's estimate with its interval."""
+    if row["control_mean"] is None:
+        return "…"
+    mean, low, high = with_digits_of_interval(*(row[f"control_{end}"] for end in ("mean", "low", "high")))
+    return mean if low == high else f"{mean} [{low}, {high}]"
 
 
 def _seeds(needed: int) -> str:

@@ -1,9 +1,10 @@
 """A page that is written by hand: Markdown in which every number is filled in from the tables, and none is typed.
 
-`{{ value("CLAIM") }}` is a claim's mean with interval and n, `mean`, `n` and `verdict` are these alone, and `power` is
-two to the power of the value, of a claim on a base-two logarithm. `{{ figure("NAME") }}` is a figure of the study and
-`{{ setting("RUNS", "KEY") }}` a setting of its runs. A page has nothing else between braces. What stands below it, all
-claims with the legend of their verdicts, is added to it.
+`{{ value("CLAIM") }}` is a claim's mean with interval and n, `mean`, `n`, `accepted`, `expected` and `verdict` are
+these alone, `control` is its control's value, and `power` is two to the power of the value, of a claim on a base-two
+logarithm. `{{ figure("NAME") }}` is a figure of the study and `{{ setting("RUNS", "KEY") }}` a setting of its runs. A
+page has nothing else between braces. What stands below it, claims with the legend of their verdicts and figures that
+the page does not show, is added to it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from icl_lab.src.checks import ConfigError
 from icl_lab.src.words import did_you_mean
 from icl_lab.store.provenance import commit_of
 from icl_lab.studies import template
+from icl_lab.studies.drawing import as_drawn
 from icl_lab.studies.findings import image, value
 from icl_lab.studies.study import Study
 
@@ -34,6 +36,9 @@ FILLED_IN = {
     "power": ("claim",),
     "mean": ("claim",),
     "verdict": ("claim",),
+    "accepted": ("claim",),
+    "expected": ("claim",),
+    "control": ("claim",),
     "n": ("claim",),
     "figure": ("figure",),
     "setting": ("runs", "key"),
@@ -89,13 +94,18 @@ def render(study: Study, page: Path, profile: str, rows: Sequence[Row], out: Pat
         "value": of_row(value),
         "power": of_row(lambda row: value(_power(row))),
         "mean": of_row(lambda row: "…" if row["mean"] is None else template.number(row["mean"])),
-        "verdict": of_row(template.short_verdict),
+        "verdict": of_row(template.verdict_in_prose),
+        "accepted": of_row(lambda row: template.range_in_words(row["low"], row["high"])),
+        "expected": of_row(lambda row: template.number(row["expected"])),
+        "control": of_row(template.value_of_control),
         "n": of_row(lambda row: str(row["n"])),
         "figure": lambda name: image(out, f"{study.name}/{name}.png", titles[name]),
         "setting": lambda runs, key: _setting(study, runs, key),
     }
     text = template.rendered(page, **fill_in)
-    below = template.rendered(BELOW, study=study, rows=rows, command=study.command(profile), commit=_commit(study))
+    further = [figure for figure in as_drawn(study, out / study.name) if figure.name not in study.shown]
+    values = {"study": study, "rows": rows, "command": study.command(profile), "commit": _commit(study)}
+    below = template.rendered(BELOW, further=further, folder=study.name, **values)
     return f"{text.rstrip()}\n\n{below}"
 
 

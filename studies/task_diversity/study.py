@@ -7,8 +7,7 @@ from icl_lab.studies.study import Study
 from icl_lab.studies.task_diversity.claims import CLAIMS
 from icl_lab.studies.task_diversity.facts import FACTS
 from icl_lab.studies.task_diversity.figures import FIGURES
-from icl_lab.studies.task_diversity.findings import FINDINGS
 from icl_lab.studies.task_diversity.remarks import REMARKS
 from icl_lab.studies.task_diversity.runs import RUNS
 
-STUDY = Study("task_diversity", RUNS, stating(CLAIMS, FACTS), FIGURES, REMARKS, findings=FINDINGS)
+STUDY = Study("task_diversity", RUNS, stating(CLAIMS, FACTS), FIGURES, REMARKS)
