@@ -6,11 +6,8 @@ from icl_lab.studies.claim import stating
 from icl_lab.studies.languages.claims import CLAIMS
 from icl_lab.studies.languages.facts import FACTS
 from icl_lab.studies.languages.figures import FIGURES
-from icl_lab.studies.languages.findings import FINDINGS
 from icl_lab.studies.languages.remarks import REMARKS
 from icl_lab.studies.languages.runs import RUNS
 from icl_lab.studies.study import Study
 
-STUDY = Study(
-    "languages", RUNS, stating(CLAIMS, FACTS), FIGURES, REMARKS, findings=FINDINGS, also_shown=("singular_values",)
-)
+STUDY = Study("languages", RUNS, stating(CLAIMS, FACTS), FIGURES, REMARKS)

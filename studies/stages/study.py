@@ -6,7 +6,6 @@ from icl_lab.studies.claim import stating
 from icl_lab.studies.stages.claims import CLAIMS
 from icl_lab.studies.stages.facts import FACTS
 from icl_lab.studies.stages.figures import FIGURES
-from icl_lab.studies.stages.findings import FINDINGS
 from icl_lab.studies.stages.remarks import REMARKS
 from icl_lab.studies.stages.runs import ANALYSES, RUNS
 from icl_lab.studies.study import Study
@@ -17,7 +16,5 @@ STUDY = Study(
     stating(CLAIMS, FACTS),
     FIGURES,
     REMARKS,
-    findings=FINDINGS,
     analyses=ANALYSES,
-    also_shown=("unit_stages",),
 )
