@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -61,12 +61,13 @@ WHOLE = ""  # the title of a block's only panel
 ROW, LINE = 0.085, 0.1  # inches of a model's effect, of a line of a name
 
 
-def draw_effects(source: Path, out: Path) -> list[Path]:
+def draw_effects(source: Path, out: Path, pictures: Mapping[str, Path] | None = None) -> list[Path]:
     """A figure for each question, as .png, .pdf and .csv; all are drawn before the first is written.
 
     The column `unit`, one of `UNITS`, says what a row is of (without it, of losses), and `tasks`, if there is one,
     of how many tasks each of its values is (without it, as many as a run has by default). `n_all` counts the seeds with
-    those that have not trained (without it, there are none).
+    those that have not trained (without it, there are none). `pictures`: the folder of some pictures, by name, where it
+    is not that of the tables.
     """
     table = read_contrasts(source)
     files: dict[Path, bytes] = {}
@@ -75,7 +76,8 @@ def draw_effects(source: Path, out: Path) -> list[Path]:
         if "/" in name or name == "effects_":
             raise StoreError(f"{source} has a question without a name: {question!r}")
         figure = draw_question(str(question), rows)
-        files |= {out / f"{name}.{suffix}": style.rendered(figure, suffix) for suffix in ("png", "pdf")}
+        place = (pictures or {}).get(name, out)
+        files |= {place / f"{name}.{suffix}": style.rendered(figure, suffix) for suffix in ("png", "pdf")}
         files[out / f"{name}.csv"] = csv_bytes(
             rows[[*TEXT, "reading_says", "unit", *NUMBERS, "n_all"]].to_dict("records")
         )

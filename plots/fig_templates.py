@@ -47,11 +47,13 @@ def draw_sweep(
     shown: Mapping[str, Callable[[pd.DataFrame], pd.Series]] | None = None,
     where: Sequence[Where] = (),
     panels: str = "",
+    pictures: Mapping[str, Path] | None = None,
 ) -> Figures:
     """Each figure as .png and .pdf, and as .csv what it shows; all are drawn before the first is written.
 
     `shown` picks the rows of the table for some of the figures, by name, `where` for all; `panels` is a setting whose
-    values have panels apart. What does not fit a page is left out, and named.
+    values have panels apart. What does not fit a page is left out, and named. `pictures`: the folder of some pictures,
+    by name, where it is not that of the tables.
     """
     apart = _setting(panels, source)
     whole = read_sweep(source, where)
@@ -65,7 +67,8 @@ def draw_sweep(
     if not any(figure.rows for figure, _ in drawn.values()):
         raise StoreError(f"{source} has nothing to draw: none of its {len(whole)} rows is done with a number to show")
     for name, ((figure, rows), _) in drawn.items():
-        files |= {out / f"{name}.{suffix}": style.rendered(figure, suffix) for suffix in ("png", "pdf")}
+        place = (pictures or {}).get(name, out)
+        files |= {place / f"{name}.{suffix}": style.rendered(figure, suffix) for suffix in ("png", "pdf")}
         columns = [*rows[0]] if rows else [*PHRASES, *DRAWN]
         files[out / f"{name}.csv"] = csv_bytes(rows, columns)
     command = [*typed(PROG).split(), "--from", str(source), *_flag("--panels", panels)]

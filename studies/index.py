@@ -1,4 +1,4 @@
-"""report/index.json: every claim, contrast, finding, figure, table and page, as a site or a script reads them.
+"""report/index.json: every claim, contrast, figure, table and page, as a site or a script reads them.
 
 Paths are relative to the index's folder; ids stay when numbers change; non-finite numbers are null.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from icl_lab.studies.contrast import change_of
 from icl_lab.studies.drawing import as_drawn
 from icl_lab.studies.study import Study, all_studies
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 JUDGED = ("verdict", "reading_says", "because")
 OF_A_CONTRAST = ("question", "kind", "unit", "n", "largest_change", "p", "p_holm", "p_equivalence", *JUDGED)
 
@@ -40,7 +40,6 @@ def index(out: Path) -> Entry:
         "pages": _pages(studies, out),
         "claims": [_claim(study, row) for study, row in rows],
         "contrasts": [],
-        "findings": [entry for study in studies for entry in _findings(study, out, rows)],
         "figures": [entry for study in studies for entry in _figures(study, out)],
         "tables": _tables(out),
     }
@@ -90,26 +89,6 @@ def _bounded(end: float) -> float | None:
     return None if abs(end) >= UNBOUNDED else end
 
 
-def _findings(study: Study, out: Path, rows: Sequence[tuple[Study, ledger.Row]]) -> list[Entry]:
-    """Those that rest on claims, where the study's page is there."""
-    profile = study.profiles[-1]
-    if not (out / page.name_of(study, profile)).exists():
-        return []
-    findings = page.findings(study, [row for owner, row in rows if owner is study], out)
-    return [
-        {
-            "id": f"{study.name}/{finding.name}",
-            "study": study.name,
-            "profile": "full",
-            **_command(study, "full"),
-            "says": one.says,
-            "holds": one.holds,
-            "claims": [statement.claim for statement in finding.statements],
-        }
-        for finding, one in zip(study.findings, findings, strict=True)
-    ]
-
-
 def _figures(study: Study, out: Path) -> list[Entry]:
     """Those whose tables are there; one that no page shows has no image, and its command draws it."""
     return [
@@ -157,11 +136,10 @@ def _conditions(study: Study, profile: str, out: Path) -> dict[str, list[Entry]]
             }
             for row in listed["contrasts"]
         ],
-        "findings": [{"id": f"{folder}/{row['name']}", **origin, **_less(row, "name")} for row in listed["findings"]],
         "figures": [
-            _figure(study, folder, name, caption, profile)
-            for name, caption in listed["figures"].items()
-            if (out / folder / f"{name}.png").exists()
+            _figure(study, folder, name, caption, profile) | ({} if name in study.shown else {"image": None})
+            for name, caption in study.conditions.figures.items()
+            if (out / folder / f"{name}.csv").exists()
         ],
         "tables": [
             {"id": f"{folder}/{Path(name).stem}", **origin, "path": f"{folder}/{name}", "caption": caption}
@@ -178,11 +156,6 @@ def _pages(studies: Sequence[Study], out: Path) -> list[Entry]:
             if (out / name).exists():
                 entry = {"id": Path(name).stem, "study": study.name, "path": name, "title": _title(out / name)}
                 pages.append(entry | _command(study, profile if study.conditions else "full"))
-        for question in study.questions:
-            name = page.page_of(study, question)
-            if (out / name).exists():
-                entry = {"id": f"{study.name}/{question.name}", "study": study.name, "path": name}
-                pages.append(entry | {"title": question.title, **_command(study, "full")})
     return pages
 
 
@@ -192,10 +165,6 @@ def _title(path: Path) -> str:
 
 def _command(study: Study, profile: str) -> dict[str, str]:
     return {"command": f"python -m studies.run {study.name} --profile {profile}"}
-
-
-def _less(row: Mapping[str, Any], name: str) -> Entry:
-    return {key: value for key, value in row.items() if key != name}
 
 
 def _finite(value: Any) -> Any:

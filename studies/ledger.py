@@ -21,7 +21,7 @@ from icl_lab.studies import history, two_kinds
 from icl_lab.studies.claim import LISTS, ORIGINS, OURS, UNTRAINED_SUFFIX, Claim, Measurement, Rival, Untrained, Without
 from icl_lab.studies.dependence import facts, groups, outcomes, tasks_by_run
 from icl_lab.studies.history import Revision
-from icl_lab.studies.study import Study, all_studies
+from icl_lab.studies.study import RUNS_DIRS, Study, all_studies
 from icl_lab.studies.template import rendered
 from icl_lab.studies.verdict import Judgement, before_revision, judge, level
 from icl_lab.studies.words import HOLDS, MAIN_SEEDS, NOT_RUN, VERDICTS, legend, words_of
@@ -260,17 +260,20 @@ def error_rates_in(out: Path) -> list[Row]:
 
 
 def page(rows: Sequence[Row], earlier: Sequence[Row] = (), error_rates: Sequence[Row] = ()) -> str:
-    """The ledger as Markdown, with earlier readings, and how often its rules err, if that was simulated."""
-    papers = list(dict.fromkeys(row["paper"] for row in rows if row["paper"] != OURS))
-    lists = {about: counted([row for row in rows if row["about"] == about]) for about in LISTS}
-    values = {"lists": lists, "headings": LISTS, "error_rates": error_rates}
-    values |= {"groups": groups(rows), "groups_of_tasks": groups(rows, tasks_by_run(rows))}
-    values |= {"earlier": earlier, "legend": legend(words_of(rows))}
-    values |= {"main": [row for row in rows if row["tier"] == "main"], "facts": facts(rows)}
-    values |= {"outcomes": outcomes(facts(rows))}
+    """How claims are made, how many there are, and how often their rules err, if that was simulated, as Markdown."""
+    study_of = {claim.name: study.name for study in all_studies() for claim in study.claims}
+    by_study = {name: [row for row in rows if study_of.get(row["claim"]) == name] for name in RUNS_DIRS}
+    by_about = {about: [row for row in rows if row["about"] == about] for about in LISTS}
+    by_tier = {tier: [row for row in rows if row["tier"] == tier] for tier in ("main", "supporting")}
+    tables = {"studies": by_study, "lists": by_about, "tiers": by_tier}
+    values = {name: {of: counted(own) for of, own in apart.items() if own} for name, apart in tables.items()}
+    values |= {"rows": rows, "earlier": earlier, "headings": LISTS, "error_rates": error_rates}
+    values |= {"groups": groups(rows), "groups_of_tasks": groups(rows, tasks_by_run(rows)), "facts": facts(rows)}
+    values |= {"outcomes": outcomes(facts(rows)), "legend": legend(words_of(rows)), "sources": sources(rows)}
     values |= {"gap_power": {apart: two_kinds.power(apart, MAIN_SEEDS) for apart in GAPS}}
-    values |= {"withdrawn": history.withdrawn(), "sources": sources(rows)}
-    return rendered(TEMPLATE, papers=papers, **values)
+    return rendered(
+        TEMPLATE, papers=list(dict.fromkeys(row["paper"] for row in rows if row["paper"] != OURS)), **values
+    )
 
 
 def counted(rows: Sequence[Row]) -> dict[str, Any]:

@@ -1,20 +1,64 @@
-"""The page of a study: what holds, figures and tables, from its template and what lies in report/."""
+"""The page of a study, written by hand: Markdown in which every number is filled in from the tables, and none is typed.
+
+`{{ value("CLAIM") }}` is a claim's mean with interval and n, `mean`, `n`, `accepted`, `expected` and `verdict` are
+these alone, `control` is its control's value, and `power` is two to the power of the value, of a claim on a base-two
+logarithm. `{{ figure("NAME") }}` is a figure of the study and `{{ setting("RUNS", "KEY") }}` a setting of its runs. A
+study that compares conditions has more. A page has nothing else between braces. What stands below it, claims with the
+legend of their verdicts and figures that the page does not show, is added to it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
+from icl_lab.lab.configs.keys import find_key
+from icl_lab.lab.configs.presets import preset, set_values, value_at
+from icl_lab.lab.configs.run import to_dict
+from icl_lab.lab.environment import extra
 from icl_lab.plots import style
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.words import did_you_mean
 from icl_lab.store import outputs
-from icl_lab.studies import ledger, written_page
+from icl_lab.store.provenance import commit_of
+from icl_lab.studies import ledger, main_results, template
 from icl_lab.studies.drawing import as_drawn, place_of
 from icl_lab.studies.figure import AnyFigure
-from icl_lab.studies.findings import Statement, WrittenFinding, image, numbered, value, written
-from icl_lab.studies.question import Question
 from icl_lab.studies.study import Study
-from icl_lab.studies.template import rendered
+
+BELOW = Path(__file__).with_name("below_page.md.j2")
+
+Row = Mapping[str, Any]
+
+# what is filled in -> what its arguments name
+FILLED_IN = {
+    "value": ("claim",),
+    "power": ("claim",),
+    "mean": ("claim",),
+    "verdict": ("claim",),
+    "accepted": ("claim",),
+    "expected": ("claim",),
+    "control": ("claim",),
+    "n": ("claim",),
+    "figure": ("figure",),
+    "setting": ("runs", "key"),
+}
+
+# digits that are no results: code, what is filled in, where a link leads, dates, numbers of lists, places in papers
+NO_RESULTS = (
+    r"^```.*?^```",
+    r"`[^`\n]*`",
+    r"\{\{.*?\}\}",
+    r"\]\([^)\n]*\)",
+    r"\b\d{4}-\d\d-\d\d\b",
+    r"^\s*\d+\.\s",
+    r"\barXiv[: ]\d{4}\.\d{4,5}(v\d+)?",
+    r"\b(?:et al\.,?|and [A-Z]\w+,?|[A-Z]\w+(?= \()) \(?(?:19|20)\d\d\b\)?",
+    r"\b(?:Fig|Th|Thm|Sec|Prop|App|Eq|Lemma|Theorem|Figure|Section|Table)\.? (?:[A-Z]\.)?\d[\w.]*",
+)
+NUMBER = re.compile(r"(?<![\w.])\.?\d[\d.,]*")
 
 
 def name_of(study: Study, profile: str) -> str:
@@ -22,10 +66,9 @@ def name_of(study: Study, profile: str) -> str:
     return f"{study.results(profile)}.md"
 
 
-def check(study: Study, profile: str, out: Path, figures: Sequence[AnyFigure] = ()) -> None:
+def check_outputs(study: Study, profile: str, out: Path, figures: Sequence[AnyFigure] = ()) -> None:
     """`StoreError` if what a study writes, with these figures, would replace somebody else's work."""
     names = [ledger.TABLE, ledger.PAGE, ledger.INDEX, name_of(study, profile)]
-    names += [page_of(study, question) for question in study.questions]
     names += [f"{study.name}/{figure.name}.{suffix}" for figure in figures for suffix in ("csv", "json")]
     if study.conditions:
         names += [f"{study.results(profile)}/{name}" for name in study.conditions.tables]
@@ -34,78 +77,137 @@ def check(study: Study, profile: str, out: Path, figures: Sequence[AnyFigure] = 
     outputs.check([place.with_suffix(f".{kind}") for place in places for kind in ("png", "pdf")], style.WRITER)
 
 
-def write(study: Study, profile: str, out: Path) -> None:
-    """Writes the page of a study; of conditions once their tables are there. A user's may have none."""
-    if study.file and not study.written.exists():
+def check(study: Study) -> None:
+    """`ConfigError` for what a page cannot fill in, and for a number that is typed; the sentence names the line."""
+    if not study.written.exists():
         return
-    tables = study.conditions.tables[:1] if study.conditions else ()
-    if all((out / study.results(profile) / name).exists() for name in tables):
-        pages = {name_of(study, profile): render(study, profile, out)}
-        pages |= {page_of(study, asked.question): _render_question(study, asked, out) for asked in answers(study, out)}
-        outputs.write({out / name: text.encode() for name, text in pages.items()}, ledger.WRITER)
+    page, text = study.written, study.written.read_text(encoding="utf-8")
+    names = {"claim": [claim.name for claim in study.claims], "runs": [*study.runs], "figure": [*_titles(study)]}
+    names |= study.conditions.names if study.conditions else {}
+    for line, does, words in _calls(study, text):
+        for kind, word in zip(_filled_in(study)[does], words, strict=True):
+            if word not in names.get(kind, (word,)):
+                raise ConfigError(f"{page}, line {line}: there is no {kind} {word!r}{did_you_mean(word, names[kind])}")
+        if does == "setting":
+            _setting(study, *words)
+    for line, number in numbers_by_hand(text):
+        raise ConfigError(f"{page}, line {line}: {number} is typed by hand; fill it in, as by {{{{ value(...) }}}}")
 
 
-def render(study: Study, profile: str, out: Path) -> str:
-    """The page: claims with their verdicts from the ledger there, findings that rest on them, and the figures there."""
-    if study.written.exists():
-        return written_page.render(study, study.written, profile, ledger.rows_in(out, [study]), out)
-    folder = study.results(profile)
-    drawn = as_drawn(study, out / folder)
-    of_findings = {finding.figure for finding in study.findings}
-    also = [image(out, image_of(folder, one.name), one.title) for one in drawn if one.name in study.shown - of_findings]
-    further = [figure for figure in drawn if figure.name not in study.shown]
-    lines = ledger.counted(ledger.rows_in(out, [study]))
-    values = {"findings": numbered(findings(study, lines["rows"], out)), "also": also, "further": further, **lines}
-    values |= study.conditions.values(out / folder) if study.conditions else {}
-    values |= {"answers": answers(study, out)} if study.questions else {}
-    template = Path(__file__).parent / study.name / "page.md.j2"
-    return rendered(template, folder=folder, profile=profile, **values)
-
-
-class Answer(NamedTuple):
-    """A question as the ledger has it: what each of its statements predicts, what is measured, the claim's line."""
-
-    question: Question
-    measured: list[tuple[Statement, str, ledger.Row]]
-    rows: list[ledger.Row]
-
-
-def answers(study: Study, out: Path) -> list[Answer]:
-    """What is measured of a study's questions."""
-    by_name = {row["claim"]: row for row in ledger.rows_in(out, [study])} if study.questions else {}
+def numbers_by_hand(text: str) -> list[tuple[int, str]]:
+    """The numbers that are typed in a page, with their lines; numbers in words are not found."""
+    for pattern in NO_RESULTS:
+        text = re.sub(pattern, lambda found: re.sub(r"[^\n]", " ", found[0]), text, flags=re.M | re.S)
     return [
-        Answer(
-            question,
-            [
-                (one, one.number.format(value=value(by_name[one.claim])), by_name[one.claim])
-                for one in question.statements
-            ],
-            [by_name[name] for name in question.claims],
-        )
-        for question in study.questions
+        (line, found.rstrip(".,")) for line, words in enumerate(text.split("\n"), 1) for found in NUMBER.findall(words)
     ]
 
 
-def page_of(study: Study, question: Question) -> str:
-    """The name of a question's page."""
-    return f"{study.name}/{question.name}.md"
+def write(study: Study, profile: str, out: Path) -> None:
+    """Writes the page of a study; of conditions once their tables are there. A user's may have none."""
+    tables = study.conditions.tables[:1] if study.conditions else ()
+    if study.written.exists() and all((out / study.results(profile) / name).exists() for name in tables):
+        text = render(study, profile, ledger.rows_in(out, [study]), out)
+        outputs.write({out / name_of(study, profile): text.encode()}, ledger.WRITER)
 
 
-def _render_question(study: Study, asked: Answer, out: Path) -> str:
-    titles = {figure.name: figure.title for figure in study.figures}
-    images = [image(out / study.name, f"{name}.png", titles[name]) for name in asked.question.figures]
-    template = Path(__file__).with_name("question.md.j2")
-    return rendered(template, images=images, study=study.name, **asked._asdict())
+def render(study: Study, profile: str, rows: Sequence[Row], out: Path) -> str:
+    """The page with its numbers, and below it all claims, with where they come from."""
+    by_name, titles, folder = {row["claim"]: row for row in rows}, _titles(study), study.results(profile)
+
+    def of_row(said: Callable[[Row], str]) -> Callable[[str], str]:
+        return lambda name: said(by_name[name])
+
+    fill_in: dict[str, Callable[..., str]] = {
+        "value": of_row(template.value),
+        "power": of_row(lambda row: template.value(_power(row))),
+        "mean": of_row(lambda row: template.NOT_MEASURED if row["mean"] is None else template.number(row["mean"])),
+        "verdict": of_row(template.verdict_in_prose),
+        "accepted": of_row(lambda row: template.range_in_words(row["low"], row["high"])),
+        "expected": of_row(lambda row: template.number(row["expected"])),
+        "control": of_row(template.value_of_control),
+        "n": of_row(lambda row: str(row["n"])),
+        "figure": lambda name: _image(out, f"{_folder(study, profile, name)}/{name}.png", titles[name]),
+        "setting": lambda runs, key: _setting(study, runs, key),
+    }
+    fill_in |= study.conditions.fill_in(out / folder) if study.conditions else {}
+    values = {
+        "study": study,
+        "rows": rows,
+        "command": study.command(profile),
+        "commit": _commit(study),
+        "folder": study.name,
+        "tables": study.conditions.below(out / folder) if study.conditions else "",
+        "further": [figure for figure in as_drawn(study, out / study.name) if figure.name not in study.shown],
+    }
+    text = template.rendered(study.written, **fill_in)
+    return f"{text.rstrip()}\n\n{template.rendered(BELOW, **values)}"
 
 
-def findings(study: Study, rows: Sequence[ledger.Row], out: Path) -> list[WrittenFinding]:
-    """A study's findings as these lines of the ledger have them, with the figures there."""
-    by_name = {row["claim"]: row for row in rows}
-    titles = {figure.name: figure.title for figure in (*study.figures, *as_drawn(study, out / study.name))}
-    images = {one: image(out, image_of(study.name, one), titles[one]) for one in (f.figure for f in study.findings)}
-    return [written(finding, by_name, images[finding.figure]) for finding in study.findings]
+def _titles(study: Study) -> dict[str, str]:
+    """Figure -> its title."""
+    compared = study.conditions.figures if study.conditions else {}
+    return (
+        {figure.name: figure.title for figure in study.figures}
+        | dict(compared)
+        | {main_results.NAME: main_results.TITLE}
+    )
 
 
-def image_of(folder: str, name: str) -> str:
-    """The path of a figure's image below the folder of the results."""
-    return f"{folder}/{name}.png"
+def _folder(study: Study, profile: str, figure: str) -> str:
+    """Where a figure lies: of conditions, with their tables."""
+    return study.results(profile) if study.conditions and figure in study.conditions.figures else study.name
+
+
+def _image(out: Path, path: str, title: str) -> str:
+    """A figure below a folder of results as Markdown; where it is not drawn, the sentence that says so."""
+    return f"![{title}]({path})" if (out / path).exists() else f"No figure yet: {title}."
+
+
+def _power(row: Row) -> Row:
+    """A line on a base-two logarithm, as one on the number itself."""
+    ends = ("mean", "mean_low", "mean_high")
+    return {**row, **{name: None if row[name] is None else 2.0 ** row[name] for name in ends}}
+
+
+def _commit(study: Study) -> str:
+    """The commit of a user's file as it is, if there is one."""
+    return (commit_of(study.file) or "") if study.file else ""
+
+
+def _setting(study: Study, runs: str, key: str) -> str:
+    asked = study.runs_of(runs)
+    if asked.cells:
+        config = asked.cells[0].config
+        return str(value_at(config, find_key(to_dict(config), key)))
+    values = preset(asked.model)  # of runs whose text is missing
+    set_values(values, asked.settings)
+    return str(value_at(values, find_key(values.to_dict(), key)))
+
+
+def _filled_in(study: Study) -> dict[str, tuple[str, ...]]:
+    return FILLED_IN | dict(study.conditions.arguments if study.conditions else {})
+
+
+def _calls(study: Study, text: str) -> Iterable[tuple[int, str, tuple[str, ...]]]:
+    """Line, name and arguments of what a page fills in; `ConfigError` for anything else between braces."""
+    jinja2 = extra("jinja2")
+    try:
+        whole = jinja2.Environment().parse(text)
+    except jinja2.TemplateSyntaxError as error:
+        raise ConfigError(f"{study.written}, line {error.lineno}: {error.message}") from None
+    for part in whole.body:
+        for node in part.nodes if isinstance(part, jinja2.nodes.Output) else (part,):
+            if not isinstance(node, jinja2.nodes.TemplateData):
+                yield _call(study, node)
+
+
+def _call(study: Study, node: Any) -> tuple[int, str, tuple[str, ...]]:
+    name = str(getattr(getattr(node, "node", None), "name", ""))
+    words = [str(getattr(word, "value", "")) for word in getattr(node, "args", ())]
+    possible = _filled_in(study)
+    if name not in possible or len(words) != len(possible[name]) or not all(words):
+        forms = ", ".join(f"{does}({', '.join(of)})" for does, of in possible.items())
+        near = "" if name in possible else did_you_mean(name, possible)
+        raise ConfigError(f"{study.written}, line {node.lineno}: a page fills in {forms} and nothing else{near}")
+    return int(node.lineno), name, tuple(words)

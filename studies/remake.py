@@ -40,7 +40,7 @@ def main(argv: list[str]) -> None:
 
 def _pages(study: Study, out: Path, figures: bool) -> list[str]:
     """Makes the pages of a study whose tables are there, and gives their names."""
-    from icl_lab.studies import page
+    from icl_lab.studies import main_results, page
     from icl_lab.studies.drawing import redraw
 
     profiles = [name for name in study.profiles if (out / study.results(name)).is_dir()] if study.conditions else []
@@ -49,6 +49,7 @@ def _pages(study: Study, out: Path, figures: bool) -> list[str]:
         study.conditions.remake(out / study.results(profile), figures)
     if figures:
         redraw(study, out)
+        main_results.draw(study, out)
     made = profiles if study.conditions else study.profiles[-1:]
     for profile in made:
         page.write(study, profile, out)

@@ -136,11 +136,10 @@ def _named(names: Iterable[str], known: Mapping[str, tuple[Study, Claim]]) -> li
 
 def _check(study: Study, claims: Sequence[Claim], flags: argparse.Namespace) -> None:
     """`ConfigError` if something is wrong with the study's claims, or these have been read on other seeds."""
-    from icl_lab.studies import checks, ledger, written_page
+    from icl_lab.studies import checks, ledger, page
 
     checks.check(study)
-    if study.written.exists():
-        written_page.check(study, study.written)
+    page.check(study)
     checks.check_readings(study, claims, ledger.seeds_read(flags.report))
 
 
@@ -152,7 +151,7 @@ def _study(study: Study, flags: argparse.Namespace) -> int:
     if flags.profile not in study.profiles:
         raise cli.UsageError(f"{study.name} has no profile {flags.profile}; choose {' or '.join(study.profiles)}")
     how, points = _execution(study, flags), planned(study.grids(flags.profile), flags.quiet)
-    page.check(study, flags.profile, flags.report, study.figures_of(flags.profile))
+    page.check_outputs(study, flags.profile, flags.report, study.figures_of(flags.profile))
     status = _train_and_measure(study, of_profile(study.claims, flags.profile), points, how, flags.report)
     if how.dry_run or status > 128:
         return status
@@ -169,7 +168,7 @@ def _claims(study: Study, claims: Sequence[Claim], flags: argparse.Namespace) ->
 
     figures = figures_with(study, claims)
     how, points = _execution(study, flags), planned(study.grids_of(claims), flags.quiet)
-    page.check(study, study.profiles[-1], flags.report, figures)
+    page.check_outputs(study, study.profiles[-1], flags.report, figures)
     status = _train_and_measure(study, claims, points, how, flags.report)
     if not how.dry_run and status <= 128:
         draw(study, figures, how.folder, flags.report, how.cluster)
@@ -206,7 +205,7 @@ def _controls(chosen: Sequence[tuple[Study, Claim]], flags: argparse.Namespace) 
         claims = [claim for owner, claim in chosen if owner is study]
         names = dict.fromkeys(name for claim in claims for name in claim.control_names)
         how = _execution(study, flags)
-        page.check(study, study.profiles[-1], flags.report)
+        page.check_outputs(study, study.profiles[-1], flags.report)
         status = carry_out(planned([study.runs_of(name).grid for name in names], flags.quiet), how)
         if how.dry_run or status > 128:
             return status
@@ -223,9 +222,10 @@ def _controls(chosen: Sequence[tuple[Study, Claim]], flags: argparse.Namespace) 
 
 
 def _write_pages(study: Study, profile: str, out: Path) -> None:
-    from icl_lab.studies import index, ledger, page
+    from icl_lab.studies import index, ledger, main_results, page
 
     ledger.write(out, {}, study.alone)
+    main_results.draw(study, out)
     page.write(study, profile, out)
     if not study.file:
         index.write(out)

@@ -16,8 +16,6 @@ from icl_lab.sweeps.status import run_status
 
 if TYPE_CHECKING:
     from icl_lab.studies.figure import AnyFigure
-    from icl_lab.studies.findings import Finding
-    from icl_lab.studies.question import Question
     from icl_lab.studies.runs import Runs
     from icl_lab.sweeps.grid import Grid
 
@@ -58,7 +56,8 @@ class Conditions:
 
     seeds: by profile; grids: of these seeds; tables: the names of those it writes; write: these and the figures in a
     folder, from the sweep's table and the folder of its runs; remake: the same from the table in the folder itself,
-    with or without figures; values: what its page is made from; listed: its contrasts, findings, figures and tables.
+    with or without figures; figures: name -> caption; listed: its contrasts and tables. What its page fills in besides
+    claims: arguments, what each names; names, all that these may be; fill_in, what writes it; below: tables to open.
     """
 
     seeds: Mapping[str, Sequence[int]]
@@ -66,19 +65,22 @@ class Conditions:
     tables: Sequence[str]
     write: Callable[[Path, Path, Path, Sequence[int]], None]
     remake: Callable[[Path, bool], None]
-    values: Callable[[Path], Mapping[str, Any]]
+    figures: Mapping[str, str]
     listed: Callable[[Path], Mapping[str, Any]]
+    arguments: Mapping[str, tuple[str, ...]]
+    names: Mapping[str, Sequence[str]]
+    fill_in: Callable[[Path], Mapping[str, Callable[..., str]]]
+    below: Callable[[Path], str]
 
 
 @dataclass(frozen=True, eq=False)
 class Study:
     """What a command trains, measures, draws and writes.
 
-    remarks: what limits a claim that was not reproduced, by its name; findings: what its page begins with. analyses: by
-    the name of runs, what is done in the directory of each that has ended, before claims and figures read it there.
-    questions: each has a page of its own, below the study's. also_shown: figures on its page that no finding names.
-    file: of a user's study or conjecture, the plugin that states it. again: how another process makes it; None: by its
-    name. sampled_seeds: of the claims that need no training.
+    remarks: what limits a claim that was not reproduced, by its name. analyses: by the name of runs, what is done in
+    the directory of each that has ended, before claims and figures read it there. file: of a user's study or
+    conjecture, the plugin that states it. again: how another process makes it; None: by its name. sampled_seeds: of
+    the claims that need no training.
     """
 
     name: str
@@ -87,10 +89,7 @@ class Study:
     figures: Sequence[AnyFigure] = ()
     remarks: Mapping[str, str] = field(default_factory=dict)
     conditions: Conditions | None = None
-    findings: Sequence[Finding] = ()
     analyses: Mapping[str, Callable[[Path], None]] = field(default_factory=dict)
-    questions: Sequence[Question] = ()
-    also_shown: Sequence[str] = ()
     file: Path | None = None
     again: Callable[[], Study] | None = None
     sampled_seeds: tuple[int, ...] = SAMPLED_SEEDS
@@ -183,14 +182,16 @@ class Study:
         """The names of the figures that its page shows, which are kept with its results; all of a user's study."""
         if self.file is not None:
             return {figure.name for figure in self.figures}
-        if self.written.exists():
-            return set(FIGURES_OF_A_PAGE.findall(self.written.read_text(encoding="utf-8")))
-        of_questions = (name for question in self.questions for name in question.figures)
-        return {*(finding.figure for finding in self.findings), *of_questions, *self.also_shown}
+        return figures_shown(self.written)
 
     def figures_of(self, profile: str) -> list[AnyFigure]:
         """The figures of a profile."""
         return of_profile(self.figures, profile)
+
+
+def figures_shown(page: Path) -> set[str]:
+    """The names of the figures on a page that is written by hand."""
+    return set(FIGURES_OF_A_PAGE.findall(page.read_text(encoding="utf-8"))) if page.exists() else set()
 
 
 @cache

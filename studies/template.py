@@ -15,6 +15,7 @@ from icl_lab.studies.words import OTHER_SCALE, PROVISIONAL, TWO_KINDS, legend, w
 
 LARGEST = 1e5  # what is larger has diverged, and its digits say nothing
 MOST_DECIMALS = 6
+NOT_MEASURED = "…"
 SMALLEST = 1e-5  # a lower end below it stands for 0, which is not in the range
 
 
@@ -70,6 +71,17 @@ def measured(row: Mapping[str, Any]) -> str:
         return f"{number(row['mean'])}, one run"
     mean, low, high = with_digits_of_interval(*(row[name] for name in ("mean", "mean_low", "mean_high")))
     return f"{mean} [{low}, {high}]"
+
+
+def value(row: Mapping[str, Any]) -> str:
+    """The number of a line with its interval and n; for a claim on every run, how many satisfy it."""
+    if row["mean"] is None:
+        return NOT_MEASURED
+    if row["share"] is not None:
+        return f"{row['share'] * row['n']:.0f} of {row['n']} runs (at least {100 * row['share_low']:.0f} %)"
+    if not math.isfinite(row["mean"]):
+        return f"infinite (n = {row['n']})"
+    return measured(row).replace("]", f"; n = {row['n']}]")
 
 
 def with_digits_of_interval(mean: float, low: float, high: float) -> list[str]:
@@ -136,7 +148,7 @@ def verdict_in_prose(row: Mapping[str, Any]) -> str:
 def value_of_control(row: Mapping[str, Any]) -> str:
     """The control's estimate with its interval."""
     if row["control_mean"] is None:
-        return "…"
+        return NOT_MEASURED
     mean, low, high = with_digits_of_interval(*(row[f"control_{end}"] for end in ("mean", "low", "high")))
     return mean if low == high else f"{mean} [{low}, {high}]"
 

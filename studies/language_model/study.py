@@ -17,5 +17,4 @@ STUDY = Study(
     FIGURES,
     REMARKS,
     analyses=ANALYSES,
-    also_shown=tuple(figure.name for figure in FIGURES),
 )

@@ -43,19 +43,19 @@ OF_SETTING = {"accuracy": "fraction", "cosine of sensitivities": "fisher"}
 
 # fmt: off
 FIGURES: tuple[AnyFigure, ...] = (
-    Dots("answer", "In-context membership in three languages: one linear layer on codes of strings", FEW_FLAWS, curves.of_setting, scale=OF_SETTING),
+    Dots("answer", "One linear layer agrees with the optimum of one layer, not with a step of gradient descent", FEW_FLAWS, curves.of_setting, scale=OF_SETTING),
     Figure("val_acc", "One linear layer, negatives of other languages: accuracy", ("sound",), curves.over_training(ACCURACIES), STEP, "accuracy", scale="fraction"),
     Figure("val_loss", "One linear layer, negatives of other languages: loss (half MSE) on unseen strings", ("sound",), curves.over_training(LOSSES), STEP, "loss", log_y=True, means=False, by_seed=True),
     Figure("preds_mse", "One linear layer, negatives of other languages: mean squared difference of predictions", ("sound",), curves.over_training(DISTANCES), STEP, "mean squared difference", log_y=True, means=False, by_seed=True),
-    Figure("singular_values", "Singular values of Σ^½ A Σ^½", ("sound",), curves.singular_values, "rank", "singular value"),
+    Figure("singular_values", "Two directions matter: singular values of Σ^½ A Σ^½", ("sound",), curves.singular_values, "rank", "singular value"),
     Matrix("learned_kq", "W_K^T W_Q of the trained layer, over the mean of its input diagonal", ("sound",), curves.product("rescaled_kq"), curves.product("construction_kq")),
     Matrix("constructed_kq", "W_K^T W_Q of one step of gradient descent", ("sound",), curves.product("construction_kq"), curves.product("rescaled_kq")),
     Matrix("learned_pv", "P W_V of the trained layer, times that mean", ("sound",), curves.product("rescaled_pv"), curves.product("construction_pv")),
     Matrix("constructed_pv", "P W_V of one step of gradient descent", ("sound",), curves.product("construction_pv"), curves.product("rescaled_pv")),
-    Dots("flaws", "The published setting, its flaws switched off one at a time", FLAWS, curves.of_setting, "full", scale=OF_SETTING),
+    Dots("flaws", "The student project's setting, and with one of its choices changed at a time", FLAWS, curves.of_setting, "full", scale=OF_SETTING),
     Figure("autoencoder_val_loss", "Autoencoder: cross-entropy of a symbol of unseen strings", ("autoencoder_itself",), curves.over_training({"eval_loss": "unseen strings", "train_loss": "training strings"}), STEP, "loss (nats)", log_y=True, means=False, by_seed=True),
-    Dots("codes", "Other codes and another model, negatives of other languages", CODES, curves.of_setting, "full", scale=OF_SETTING),
+    Dots("codes", "Other encodings and another model", CODES, curves.of_setting, "full", scale=OF_SETTING),
     Dots("grid", "Codes of 8 channels, numbers of pairs and kinds of negatives: accuracy", GRID, curves.of_grid, "full", scale="fraction"),
-    Figure("number_of_languages", "Random languages, bigram codes, N = 20", tuple(ARMS), curves.of_numbers(ARMS), LANGUAGES, "loss (half MSE)", log_x=True, profile="full"),
+    Figure("number_of_languages", "Few languages are learnt by heart: random languages, bigram encodings", tuple(ARMS), curves.of_numbers(ARMS), LANGUAGES, "loss (half MSE)", log_x=True, profile="full"),
 )
 # fmt: on

@@ -30,8 +30,7 @@ def by_position(run: Path, name: str) -> Series:
 RUN_FIGURES = (
     Figure(
         "steps_by_position",
-        "Step sizes by position: the best for these contexts, which a linear layer cannot take, and those of models "
-        "that trained",
+        "Step sizes by position: those of trained models follow the best ones, but for a single layer",
         (*(f"twolayer_{order}" for order in SORTED), "twolayer_random", "lsa1_pe_easy2hard", "three_layers_easy2hard"),
         by_position,
         "position",

@@ -7,23 +7,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from icl_lab.lab.configs.columns import has_trained
+from icl_lab.studies.drawing import DRAWN
 from icl_lab.studies.order_noise.agreement import AGREEMENT
 from icl_lab.studies.order_noise.table import CELLS, CONTRASTS_OF
+from icl_lab.studies.study import figures_shown
 
 if TYPE_CHECKING:
     import pandas as pd
 
 # file -> caption
 FIGURES = {
-    "agreement": "changes of the loss as a step size for each position predicts them, and as measured",
-    "noise_robustness": "test loss against the share of noisy pairs, with the four comparators",
+    "agreement": "Changes of the loss, measured against those that a step size for each position predicts; the diagonal is the prediction",
+    "noise_robustness": "Test loss against the share of noisy pairs: models follow gradient descent, not the Bayesian",
     "effects_order_at_evaluation": "changes of the loss by order at evaluation",
-    "order_sensitivity": "the loss over gradient descent's by order, seed by seed",
+    "order_sensitivity": "Loss over that of gradient descent, by order: only twolayer, trained on ordered contexts, changes",
     "effects_order_in_training": "changes of the loss by order in training",
     "effects_a_step_size_for_each_position": "losses against one step with a step size for each position",
     "effects_noise_at_evaluation": "changes of the loss by noise at evaluation",
     "effects_noise_in_training": "changes of the loss by noise in training",
-    "effects_the_step_a_model_takes": "changes of the step by noise in training",
+    "effects_the_step_a_model_takes": "Trained on noise, models take smaller steps",
     "effects_noise_and_the_size_of_influence": "differences of AUROC from gradient descent's, |influence|",
     "effects_noise_and_the_size_of_contribution": "differences of AUROC from gradient descent's, |contribution|",
     "effects_noise_and_the_size_of_attention": "differences of AUROC from gradient descent's, |attention|",
@@ -68,12 +70,14 @@ def _mixed_at_random(table: pd.DataFrame) -> pd.Series:
 
 
 def draw(folder: Path) -> None:
-    """Draws them from the tables there."""
+    """Draws them from the tables there: those that the page does not show apart, in a folder `DRAWN`."""
     from icl_lab.plots import fig_templates
     from icl_lab.plots.effects import draw_effects
     from icl_lab.plots.predictions import draw_predictions
 
-    fig_templates.draw_sweep(folder / CELLS, folder, SHOWN)
-    draw_effects(folder / CONTRASTS_OF, folder)
+    shown = figures_shown(Path(__file__).with_name("page.md"))
+    places = {name: folder if name in shown else folder / DRAWN for name in FIGURES}
+    fig_templates.draw_sweep(folder / CELLS, folder, SHOWN, pictures=places)
+    draw_effects(folder / CONTRASTS_OF, folder, places)
     if (folder / AGREEMENT).exists():
         draw_predictions(folder / AGREEMENT, folder)

@@ -9,12 +9,11 @@ from typing import Any
 from icl_lab.lab.configs.columns import has_trained
 from icl_lab.studies.claim import stating
 from icl_lab.studies.contrast import Cells, by_name, change_by_seed, results
-from icl_lab.studies.order_noise import figures, page, predictions, table
+from icl_lab.studies.order_noise import figures, fill_in, predictions, table
 from icl_lab.studies.order_noise.agreement import AGREEMENT
 from icl_lab.studies.order_noise.claims import CLAIMS
 from icl_lab.studies.order_noise.curves import RUN_FIGURES
 from icl_lab.studies.order_noise.facts import FACTS
-from icl_lab.studies.order_noise.findings import FINDINGS, stated
 from icl_lab.studies.order_noise.measures import CONTRASTS
 from icl_lab.studies.order_noise.plateaus import PLATEAUS
 from icl_lab.studies.order_noise.remarks import REMARKS
@@ -36,18 +35,15 @@ def remake(folder: Path, with_figures: bool) -> None:
 
 
 def listed(folder: Path) -> dict[str, Any]:
-    """Contrasts with their values by seed, findings, figures and tables, for the index of all results."""
+    """Contrasts with their values by seed, and tables, for the index of all results."""
     cells = table.read_cells(folder)
     rows, learnt = by_name(results(cells, CONTRASTS)), Cells(cells[has_trained(cells)])
-    sentences = {name: stated(name, rows, cells) for name in FINDINGS}
     return {
         "contrasts": [
             {**rows[contrast.question, contrast.name], "changes": change_by_seed(learnt, contrast)}
             for contrast in CONTRASTS
             if (contrast.question, contrast.name) in rows
         ],
-        "findings": [{"name": name, "says": says, "holds": holds} for name, (says, holds) in sentences.items()],
-        "figures": figures.FIGURES,
         "tables": {name: caption for name, caption in TABLES.items() if (folder / name).exists()},
     }
 
@@ -59,7 +55,17 @@ TABLES = {
     PLATEAUS: "a row for each model: how many runs trained, and Fisher's exact test of each pair",
     **predictions.TABLES,
 }
-CONDITIONS = Conditions(SEEDS, grids, table.FILES, write, remake, page.values, listed)
-STUDY = Study(
-    "order_noise", RUNS, stating(CLAIMS, FACTS), RUN_FIGURES, REMARKS, CONDITIONS, also_shown=("steps_by_position",)
+CONDITIONS = Conditions(
+    SEEDS,
+    grids,
+    table.FILES,
+    write,
+    remake,
+    figures.FIGURES,
+    listed,
+    fill_in.FILLED_IN,
+    fill_in.NAMES,
+    fill_in.fill_in,
+    fill_in.tables,
 )
+STUDY = Study("order_noise", RUNS, stating(CLAIMS, FACTS), RUN_FIGURES, REMARKS, CONDITIONS)

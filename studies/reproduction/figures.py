@@ -22,16 +22,16 @@ COSINES = dict.fromkeys(curves.COSINES, "fisher")
 
 # fmt: off
 FIGURES: tuple[AnyFigure, ...] = (
-    Figure("rollout", "One trained layer applied again and again, damping .75, without a clip; means less the largest thousandth", ("one_layer",), curves.rolled_out(0.75), curves.STEPS, "Loss"),
+    Figure("rollout", "One trained layer, applied again and again with damping .75, follows as many steps of gradient descent; means without the largest thousandth", ("one_layer",), curves.rolled_out(0.75), curves.STEPS, "Loss"),
     Figure("one_layer_training", "One layer over training", ("one_layer",), curves.logged, "training step", "", scale=COSINES),
     Figure("sizes", "One layer, N = D", ("one_layer", "size_5", "size_20", "size_35", "size_50"), curves.sizes, "N = D", "Loss", profile="full", means=False, by_seed=True),
     Figure("one_layer_shifts", "One layer on contexts of another distribution", ("one_layer",), curves.shifted, "", "Loss", log_y=True),
-    Figure("two_layers_training", "Two recurrent layers over training", ("two_layers",), curves.compared, "training step", "", scale=COSINES),
+    Figure("two_layers_training", "Two recurrent layers do gradient descent first, and turn to GD++ later", ("two_layers",), curves.compared, "training step", "", scale=COSINES),
     Figure("two_layers_shifts", "Two recurrent layers on contexts of another distribution", ("two_layers",), curves.shifted, "", "Loss", log_y=True),
     Figure("ten_layers_training", "Ten recurrent layers over training", ("ten_layers",), curves.compared, "training step", "", profile="full", scale=COSINES),
     Figure("ten_layers_shifts", "Ten recurrent layers on contexts of another distribution, medians over tasks", ("ten_layers",), curves.shifted, "", "Loss", log_y=True, profile="full"),
     Figure("five_layers_training", "Five layers with untied weights over training", ("five_layers",), curves.compared, "training step", "", profile="full", means=False, by_seed=True, scale=COSINES),
-    Figure("five_layers_shifts", "Five layers on contexts of another distribution, medians over tasks", ("five_layers",), curves.shifted, "", "Loss", log_y=True, profile="full"),
+    Figure("five_layers_shifts", "Five layers, like GD++, are worse than gradient descent where labels are replaced; medians over tasks", ("five_layers",), curves.shifted, "", "Loss", log_y=True, profile="full"),
     *(
         Distances(f"distances_{runs}", f"{words} and the algorithms of as many steps", (runs,), distances.between_pairs, ("row", "column"), draw_matrices, profile)
         for runs, words, profile in DEPTHS
@@ -47,7 +47,7 @@ FIGURES: tuple[AnyFigure, ...] = (
     Figure("layer_norm_training", "One layer with layer norm over training", ("layer_norm",), curves.logged, "training step", "", profile="full", means=False, by_seed=True, scale=COSINES),
     Figure("pools", "One layer trained on a pool of tasks", ("pool_128", "pool_512", "pool_2048", "pool_8192"), curves.pools, "training step", "", log_y=(curves.POOL_LOSS,), profile="full", scale=COSINES),
     Figure("block_on_a_pool", "A block with an MLP on 8192 fixed tasks", ("block_on_a_pool",), curves.logged, "training step", "", profile="full", scale=COSINES),
-    Figure("interleaved_training", "Two layers on interleaved tokens over training", ("interleaved",), curves.copying, "training step", "", means=False, by_seed=True),
+    Figure("interleaved_training", "The loss falls as the first layer begins to depend on the next token", ("interleaved",), curves.copying, "training step", "", means=False, by_seed=True),
     Figure("sine_training", "Sines: an MLP below one linear layer, and its control", ("sine", "sine_control"), curves.sine_training, "training step", "Loss", log_y=True, profile="full"),
     Figure("sine_functions", "One sine, asked on a dense grid", ("sine", "sine_control"), curves.sine_functions, "x", "prediction", profile="full", scale="linear"),
     Figure("depth", "The depth curve: Gaussian inputs, D = N = 20, noise .05; means less the largest thousandth", ("depth_lsa",), curves.by_layer, curves.STEPS, "Loss (MSE)", log_y=True, means=False, by_seed=True),

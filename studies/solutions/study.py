@@ -16,6 +16,5 @@ STUDY = Study(
     stating(CLAIMS, FACTS),
     FIGURES,
     REMARKS,
-    also_shown=tuple(figure.name for figure in FIGURES),
     sampled_seeds=SEEDS,
 )

@@ -25,8 +25,6 @@ from icl_lab.src.data_config import PoolData
 from icl_lab.studies.claim import Claim, Rival
 from icl_lab.studies.curve_rows import Series
 from icl_lab.studies.figure import AnyFigure, Figure
-from icl_lab.studies.findings import Statement
-from icl_lab.studies.question import Question
 from icl_lab.studies.runs import SOME_SEEDS, Runs, fresh
 
 LIN = "Lin and Lee 2024, arXiv 2402.18819"
@@ -272,7 +270,7 @@ PAIRS, LOSS = "pairs seen, n", "loss (half MSE, noiseless)"
 FIGURES: tuple[AnyFigure, ...] = (
     Figure(
         "dual_modes",
-        "Trained on a mixture of four Gaussians: losses on its tasks, and the early ascent on a task outside it",
+        "A decoder trained on a mixture follows its posterior for the first pairs, and then stops learning",
         ("mixture", "gaussian"),
         loss_curves,
         PAIRS,
@@ -290,72 +288,4 @@ FIGURES: tuple[AnyFigure, ...] = (
         profile="full",
         scale="linear",
     ),
-)
-
-QUESTION = Question(
-    "mixtures",
-    "Task retrieval and task learning",
-    "Do trained decoders predict as the exact posterior of the prior that they were trained on, in its two modes?",
-    "; ".join((LIN, PANWAR)),
-    """For w ~ Σₖ πₖ N(μₖ, τ² I) and labels with noise of variance σ², the posterior mean is Σₖ pₖ mₖ with
-
-    pₖ ∝ πₖ N(y; X μₖ, τ² X Xᵀ + σ² I),   mₖ = μₖ + τ² Xᵀ (τ² X Xᵀ + σ² I)⁻¹ (y - X μₖ).
-
-With few pairs the weights pₖ move: a task of the prior is retrieved. With many the means mₖ do: the task is learnt. A
-task that is far from all centres is first taken for one of them, so more pairs first do harm: at w = 2 e₃ the loss is
-2.0 without a pair, 3.3 after two, 1.4 after eight and .44 after sixteen. Under a Gaussian prior of the same total
-variance the posterior mean is ridge regression, which only gains from pairs: 1.2 after two. The same network trained
-on one or the other prior should follow its own.""",
-    (
-        Statement(
-            "prior_one_pair",
-            "{value} of its loss",
-            "Mixture, one pair: loss of the exact posterior (1.00); ridge: 1.6",
-        ),
-        Statement(
-            "prior_mixture_is_nearest",
-            "ratio {value}",
-            "Trained on the mixture: squared distance from its posterior over that from ridge (0; equally near: 1)",
-        ),
-        Statement(
-            "prior_gaussian_is_nearest",
-            "ratio {value}",
-            "Trained on Gaussian tasks: squared distance from ridge over that from the mixture's posterior (0)",
-        ),
-        Statement(
-            "prior_ascent_height",
-            "{value} of its loss",
-            "Task w = 2 e₃, far from all centres, two pairs: loss of the exact posterior, the early ascent (1.00); ridge: .35",
-        ),
-        Statement(
-            "prior_ascent_place",
-            "{value} have it there",
-            "Task w = 2 e₃: the loss is largest after two pairs; trained on Gaussian tasks: before the first",
-        ),
-        Statement(
-            "prior_gaussian_has_no_ascent",
-            "{value} of the loss before the first pair",
-            "Trained on Gaussian tasks: no ascent (1.00); the mixture's posterior: 1.62",
-        ),
-        Statement(
-            "prior_learns_outside",
-            "slope {value}",
-            "Task w = 2 e₃, 16 pairs: most of it is learnt (slope .72); retrieval alone: 0",
-        ),
-        Statement(
-            "prior_many_pairs",
-            "{value} of its loss",
-            "Mixture, 16 pairs: loss of the exact posterior (1.00); retrieval alone: 4.1",
-        ),
-    ),
-    """Decoders of four blocks of 32 channels (`tiny`), 10 000 steps of 64 sequences of 17 pairs with a fresh task
-each, Adam
-to .003 along a triangle; D = 4, x ~ N(0, I), label noise .5. The mixture has centres ±2 e₁ and ±2 e₂ of equal
-probability and a deviation of 1/4 about them. The control is trained on w ~ N(0, 1.0625 I). Losses are half mean
-squares of the difference from noiseless labels, on 8192 sequences that are the same for both networks of a seed. One
-pilot of each, of seed 99,
-preceded the ranges. The exact posterior agrees with SciPy's
-densities in float64, and its losses with those of theory (tests/baselines/test_mixture.py).""",
-    tuple(claim.name for claim in CLAIMS),
-    tuple(figure.name for figure in FIGURES),
 )

@@ -1,8 +1,18 @@
-"""The turn from gradient descent to GD++ and the plateaus before it: runs, claims, figures and the question.
+"""The turn from gradient descent to GD++ and the plateaus before it: runs, claims and figures.
 
 Ranges were fixed before seeds 0 to 9 were trained; they were chosen from the closed forms and from pilots of seed 99,
 the shares from pilots of seeds 90 to 99. The comment above each claim gives the alternative that it could have shown,
 and how many half-widths of the range it is away.
+
+Near zero the loss of one layer is its value at zero plus kappa (c_y tr M_xx + c_x . m_y), kappa = N v^2 s^2, with
+M = W_Q W_K^T and c the label's column of W_V P: v is the variance of an input's coordinate, s^2 that of a task's. Merged
+matrices grow as exp(lr kappa sqrt(D) t), so a factor e of the initial scale costs 1/log(1 + lr kappa sqrt(D)) steps, and
+the step size of the descent that the layer takes follows the logistic equation. For four factors the loss is of fourth
+order: from a deviation d they take d^-2 steps, with a constant that is the time at which the flow from the given weights
+diverges. It diverges in tr M_xx, which becomes gradient descent, or in c_x . m_y, of rank one: then the layer predicts
+along one direction of the inputs, makes 1/D of the way, and stays on a second plateau. Merged matrices do not, for their
+trace grows sqrt(D) times as fast. Adam takes steps of its rate whatever the gradient's size, so the scale does not
+matter, down to where gradients are below its epsilon: there it is SGD of rate lr/epsilon, and d^-2 again.
 """
 
 from __future__ import annotations
@@ -12,12 +22,10 @@ from typing import Any
 from icl_lab.studies.claim import OURS, UNBOUNDED, Claim, Rival, Without
 from icl_lab.studies.dot_figure import Dots
 from icl_lab.studies.figure import AnyFigure, Figure
-from icl_lab.studies.findings import Statement
-from icl_lab.studies.question import Question
 from icl_lab.studies.theory import plateau_measures as measures
 from icl_lab.studies.theory.plateau_runs import CHANGED, FLOOR, RUNS, SIZES
 
-__all__ = ("CLAIMS", "FIGURES", "QUESTION", "REMARKS", "RUNS")
+__all__ = ("CLAIMS", "FIGURES", "REMARKS", "RUNS")
 
 DERIVED, CHOSEN = "derived", "ours"
 BY_US: dict[str, Any] = {"about": "ours", "paper": OURS, "profile": "full"}
@@ -77,7 +85,7 @@ SHARES = {
 }
 
 FIGURES: tuple[AnyFigure, ...] = (
-    Figure("escape_times", "When one layer leaves the plateau, by the scale of its initial weights", OF_SCALES, measures.times(ARMS, DERIVED_OF), "standard deviation of initial weights", "step", log_x=True, log_y=True, profile="full", limit=float("inf")),
+    Figure("escape_times", "Smaller initial weights: a longer plateau, as derived", OF_SCALES, measures.times(ARMS, DERIVED_OF), "standard deviation of initial weights", "step", log_x=True, log_y=True, profile="full", limit=float("inf")),
     Figure("two_layers_turning", "Two recurrent layers: gradient descent first, then GD++", ("plateau_two_layers",), measures.turning, "training step", "", profile="full", means=False, by_seed=True, scale="fisher"),
     Figure("second_plateau", "Four factors under SGD, D = 5: one direction of the inputs first", ("plateau_five",), measures.way, "training step", "way to gradient descent's loss, in units of 1/D", profile="full", means=False, by_seed=True, scale="linear"),
     Dots("plateau_shares", "One layer: runs that have learnt", SHARES, measures.shares, "full", scale="share"),
@@ -89,75 +97,3 @@ REMARKS: dict[str, str] = {
     "ten_learnt": "Eight of ten runs have learnt by step 5000; seeds 3 and 9 are on the plateau still. At N = D = 20 all ten have.",
     "scale_no_faster": "Records are 25 steps apart and the plateau ends after some 350, which widens the ratio of two such steps by .06 at either end.",
 }
-
-QUESTION = Question(
-    "plateaus",
-    "Plateaus and the transition to GD++",
-    "How long does a layer stay on its initial plateau, what does it reach next, and when does the transition to GD++ come?",
-    "Ahn et al. 2023b, arXiv 2310.01082; von Oswald et al. 2023, arXiv 2212.07677v2; the closed forms are ours",
-    """Near zero the loss of one layer is its value at zero plus κ (c_y tr M_xx + c_x·m_y), κ = N v² s², with M = W_Q W_Kᵀ and c the
-label's column of W_V P: v is the variance of an input's coordinate, s² that of a task's.
-
-Merged matrices grow as exp(lr κ √D t), so a factor e of the initial scale costs 1/log(1 + lr κ √D) steps, and the step size p of
-the descent that the layer takes follows the logistic equation. For four factors the loss is of fourth order: from a deviation d they take
-d⁻² steps, with a constant that is the time at which the flow from the given weights diverges. It diverges in tr M_xx, which becomes
-gradient descent, or in c_x·m_y, of rank one: then the layer predicts along one direction of the inputs, makes 1/D of the way, and
-stays on a second plateau. Merged matrices do not, for their trace grows √D times as fast.
-
-Adam takes steps of its rate whatever the gradient's size, so the scale does not matter, down to where gradients are below its ε:
-there it is SGD of rate lr/ε, and d⁻² again.""",
-    (
-        Statement(
-            "merged_slope",
-            "{value} of the derived step",
-            "Merged matrices under SGD: steps per factor e of the initial scale (1.00); at the rate κ: 3.16",
-        ),
-        Statement(
-            "merged_time",
-            "{value} of the derived step",
-            "The step at which they leave, from the logistic equation (1.00)",
-        ),
-        Statement(
-            "factors_exponent",
-            "exponent {value}",
-            "Four factors under SGD: one over the scale to the power 2; logarithmic growth is below .2",
-        ),
-        Statement(
-            "factors_time",
-            "within 7 % of the derived step in {value}",
-            "The step at which they leave, from the fourth-order gradient flow (1.00)",
-        ),
-        Statement(
-            "factors_time_error",
-            "within 7 % of the derived step in {value}",
-            "How far from the derived step they leave (0); from the step derived from another seed's weights: .24",
-        ),
-        Statement(
-            "factors_second_plateau",
-            "share {value}",
-            "Which runs come to the second plateau, from their initial weights (share of runs 1)",
-        ),
-        Statement(
-            "second_plateau_level", "{value} units", "The second plateau: 1/D of the way below the first (1 unit)"
-        ),
-        Statement("adam_exponent", "exponent {value}", "Adam: no dependence on the scale (0)"),
-        Statement(
-            "adam_floor",
-            "{value} of the derived step",
-            "Adam below its ε: the fourth-order gradient flow at the rate lr/ε (1 and some 200 steps)",
-        ),
-        Statement(
-            "gd_after_the_plateau", "ratio {value}", "Two layers leave the plateau as gradient descent (above 1)"
-        ),
-        Statement("turn_after_escape", "ratio {value}", "They turn to GD++ later (above 1)"),
-        Statement("twenty_learnt", "share {value}", "N = D = 20 learns in 5000 steps"),
-        Statement("rate_faster", "ratio {value}", "Three times Adam's rate: a third of the steps"),
-        Statement("scale_no_faster", "ratio {value}", "Ten times the initial scale: as many steps (1)"),
-    ),
-    """A run has left the plateau where 1/(2D) of the way from the loss of predicting zero to that of one step of gradient descent is first made, and
-has learnt where half of it is for good; the step is halfway between two records. One layer, D = N = 10 uniform inputs, batches of 512, ten
-seeds. A seed's initial weights are the same at every scale, but for the scale. Closed forms start from these weights
-(`analysis/plateau.py`); tests integrate the flow and sample the loss.""",
-    tuple(claim.name for claim in CLAIMS),
-    tuple(figure.name for figure in FIGURES),
-)

@@ -20,8 +20,6 @@ from icl_lab.studies.claim import OURS, Claim, Rival, Without
 from icl_lab.studies.curve_rows import Series
 from icl_lab.studies.dot_figure import Dots, Numbers
 from icl_lab.studies.figure import AnyFigure, Figure
-from icl_lab.studies.findings import Statement
-from icl_lab.studies.question import Question
 from icl_lab.studies.runs import FURTHER_SEEDS, MANY_SEEDS, Runs, fresh, has_trained
 from icl_lab.studies.theory import measures
 from icl_lab.studies.theory.measures import AHN, claim
@@ -385,7 +383,7 @@ def over_pairs(run: Path, name: str) -> Series:
 FIGURES: tuple[AnyFigure, ...] = (
     Dots(
         "preconditioned",
-        "One linear layer on anisotropic inputs, and the preconditioned step in closed form",
+        "Runs that train have the loss of the preconditioned step, others stay above it",
         {name: words for name, (words, _) in SPECTRA.items()},
         of_spectrum,
         "full",
@@ -411,78 +409,4 @@ FIGURES: tuple[AnyFigure, ...] = (
         means=False,
         by_seed=True,
     ),
-)
-
-QUESTION = Question(
-    "preconditioned",
-    "Preconditioned gradient descent",
-    "On inputs of any covariance, is one linear layer the preconditioned gradient step of theory, and no other?",
-    "; ".join((AHN, ZHANG, MAHANKALI)),
-    """One layer predicts ŷ = 1/n Σ yᵢ xᵢᵀ A x_q. For x ~ N(0, Λ), w ~ N(0, W) and label noise σ² the best A is
-
-    A = ((1 + 1/n) W Λ + (tr WΛ + σ²)/n I)⁻¹ W
-
-which is a multiple of I for isotropic inputs and of Λ⁻¹ for W = Λ⁻¹. Where the axes of Λ are drawn for each context it is a
-multiple of I again: gradient descent. A does not change with the test context, so the loss on more pairs than in training ends
-on a plateau, and another covariance of the inputs is not tolerated; other tasks and queries are, by a known factor.""",
-    (
-        Statement(
-            "preconditioned_reciprocal_learnt",
-            "share {value} of eight runs",
-            "Eigenvalues 1/i: most runs come to the closed form (share .5 or more)",
-        ),
-        Statement(
-            "preconditioned_reciprocal_loss_among_learnt",
-            "{value} of the closed form's loss",
-            "and those that do have its loss (1.000); one gradient step: 1.404",
-        ),
-        Statement(
-            "preconditioned_condition_100_loss",
-            "{value} of the closed form's loss",
-            "Condition number 100: loss of the closed form (1.000); one gradient step: 1.840",
-        ),
-        Statement(
-            "preconditioned_condition_100_matrix",
-            "distance {value}",
-            "Condition number 100: W_K^T W_Q is the closed form (0); from the identity .558, from the inverse covariance .425",
-        ),
-        Statement(
-            "preconditioned_1000_pairs_among_learnt",
-            "{value} of it",
-            "Trained on 20 pairs, tested on 1000, of runs that learn: the trained step's loss (1.00); with the best step "
-            "for 1000 pairs .44",
-        ),
-        Statement(
-            "preconditioned_covariance_shift_among_learnt",
-            "factor {value}",
-            "Eigenvalues reversed at test, of runs that learn: loss times 14.84; of a step fitted to them, times 1",
-        ),
-        Statement(
-            "preconditioned_rotated_loss",
-            "{value} of gradient descent's",
-            "Axes drawn for each context: gradient descent again (1.000); as with shared axes: .712",
-        ),
-        Statement(
-            "preconditioned_inverse_tasks_2_layers_first",
-            "distance {value}",
-            "Two layers, tasks of the inverse covariance: W_K^T W_Q of the first is the inverse covariance (0); the identity: .463",
-        ),
-        Statement(
-            "preconditioned_inverse_tasks_2_layers_second",
-            "distance {value}",
-            "and of the second (0)",
-        ),
-        Statement(
-            "preconditioned_relu_teacher",
-            "{value} of gradient descent's",
-            "Labels relu(w·x): still one gradient step (1.000); ridge: 1.40",
-        ),
-    ),
-    """`lsa1`, one linear layer, 6000 steps of 1024 contexts, Adam at .01 with a cosine schedule, gradients not clipped, initial variance scale
-.5; D = 10. Of four pilots of seed 99 those at .003 and .005 stayed on a plateau at twice the
-optimum's loss, those at .01 and .02 did not. The loss ratio is on the same 10 000 test tasks.
-W_K^T W_Q is compared after the best scalar, in the relative Frobenius norm. A layer's sum over m pairs is divided by m/n.
-Closed forms agree with simulation within three standard errors at settings that are in no paper (tests/baselines/test_preconditioned.py).""",
-    tuple(claim.name for claim in CLAIMS),
-    tuple(figure.name for figure in FIGURES),
 )

@@ -1,4 +1,4 @@
-"""The study theory: its questions put together, each a module here."""
+"""The study theory: its four parts put together, each a module here."""
 
 from __future__ import annotations
 
@@ -15,5 +15,4 @@ STUDY = Study(
     stating((claim for part in PARTS for claim in part.CLAIMS), FACTS),
     [figure for part in PARTS for figure in part.FIGURES],
     {name: remark for part in PARTS for name, remark in part.REMARKS.items()},
-    questions=[part.QUESTION for part in PARTS],
 )
