@@ -13,7 +13,7 @@ from typing import Any
 
 from icl_lab.store import outputs
 from icl_lab.store.atomic import json_bytes
-from icl_lab.studies import ledger, page
+from icl_lab.studies import ledger, main_results, page
 from icl_lab.studies.claim import UNBOUNDED
 from icl_lab.studies.contrast import change_of
 from icl_lab.studies.drawing import as_drawn
@@ -91,7 +91,8 @@ def _bounded(end: float) -> float | None:
 
 def _figures(study: Study, out: Path) -> list[Entry]:
     """Those whose tables are there; one that no page shows has no image, and its command draws it."""
-    return [
+    main = (out / study.name / f"{main_results.NAME}.csv").exists()
+    return [_figure(study, study.name, main_results.NAME, main_results.TITLE, study.profiles[-1])] * main + [
         _figure(study, study.name, figure.name, figure.title, figure.profile)
         | ({} if figure.name in study.shown else {"image": None})
         | {"bundle": f"{study.name}/{figure.name}.json"}

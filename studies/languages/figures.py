@@ -11,15 +11,15 @@ from icl_lab.studies.matrix_figure import Matrix
 
 STEP, LANGUAGES = "training step", "languages trained on, M"
 FLAWS = {
-    "published": "as published",
+    "published": "the project's",
     "without_index": "whitened one-hot codes",
-    "without_hash": "no # inside negatives",
+    "without_hash": "no padding inside non-members",
     "without_query": "query not among keys",
     "without_swing": "one cosine schedule",
-    "with_context": "negatives of other languages",
-    "sound": "all of these switched off",
+    "with_context": "non-members of other languages",
+    "sound": "ours",
 }
-FEW_FLAWS = {name: FLAWS[name] for name in ("published", "sound")} | {"hash": "all but # inside negatives"}
+FEW_FLAWS = {name: FLAWS[name] for name in ("published", "sound")} | {"hash": "ours, the project's non-members"}
 CODES = {
     "sound": "whitened one-hot",
     "autoencoder": "autoencoder, whitened",

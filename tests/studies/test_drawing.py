@@ -11,7 +11,6 @@ from icl_lab.store.atomic import csv_bytes, json_bytes
 from icl_lab.store.readers import StoreError, read_csv, read_json
 from icl_lab.studies.drawing import DRAWN, as_drawn, redraw
 from icl_lab.studies.figure import Figure, HeatMaps, Plane, of_first_seed, over_seeds
-from icl_lab.studies.findings import Finding
 from icl_lab.studies.ledger import WRITER
 from icl_lab.studies.study import Study
 
@@ -85,12 +84,15 @@ def test_a_bundle_of_something_else_is_refused(tmp_path: Path) -> None:
     assert not [*table.parent.rglob("*.png")]
 
 
-def test_a_figure_lies_with_the_results_where_a_page_shows_it_and_apart_where_none_does(tmp_path: Path) -> None:
-    """So claims and their figures add no picture to what is kept, until a finding names one."""
+def test_a_figure_lies_with_the_results_where_a_page_shows_it_and_apart_where_none_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So claims and their figures add no picture to what is kept, until the page names one."""
     for name, matrix in (("shown", 0), ("apart", 1)):
         lies(tmp_path, name, [CELL | {"matrix": matrix} for matrix in (0, 1)], (0,), title="earlier")
     figures = [MAPS._replace(name=name) for name in ("shown", "apart")]
-    redraw(replace(STUDY, figures=figures, findings=[Finding("one", "shown", ())]), tmp_path)
+    monkeypatch.setattr("icl_lab.studies.study.figures_shown", lambda page: {"shown"})
+    redraw(replace(STUDY, figures=figures), tmp_path)
     pictures = {path.relative_to(tmp_path / "made").as_posix() for path in tmp_path.rglob("*.p[nd][gf]")}
     assert pictures == {"shown.png", "shown.pdf", f"{DRAWN}/apart.png", f"{DRAWN}/apart.pdf"}
 

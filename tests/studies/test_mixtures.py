@@ -15,7 +15,6 @@ from icl_lab.baselines import bayes, mixture
 from icl_lab.src.batch import Batch
 from icl_lab.src.checks import ConfigError
 from icl_lab.src.data_config import PoolData
-from icl_lab.studies.findings import Statement
 from icl_lab.studies.theory import mixtures
 
 DATA = mixtures.MIXTURE
@@ -129,10 +128,3 @@ def test_curves_are_of_every_number_of_pairs(exact: None) -> None:
     assert panel == mixtures.OF_OUTSIDE
     assert slopes[0] == pytest.approx(0, abs=1e-4)
     assert slopes[16] > 0.95
-
-
-def test_the_question_has_its_own_claims_and_figures() -> None:
-    assert mixtures.QUESTION.asks.endswith("?")
-    assert all(isinstance(statement, Statement) for statement in mixtures.QUESTION.statements)
-    assert {statement.claim for statement in mixtures.QUESTION.statements} <= set(mixtures.QUESTION.claims)
-    assert all("{value}" in statement.number for statement in mixtures.QUESTION.statements)

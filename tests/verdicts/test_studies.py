@@ -14,9 +14,7 @@ from icl_lab.studies import measuring
 from icl_lab.studies.claim import Claim, Measurement
 from icl_lab.studies.conjecture_page import together
 from icl_lab.studies.contrast import DECIDING, judged
-from icl_lab.studies.findings import Finding, written
 from icl_lab.studies.order_noise.agreement import _row
-from icl_lab.studies.order_noise.findings.wording import none_lower
 from icl_lab.studies.verdict import CONTROL_NOT_COMPUTED, NOBODY, judge
 from icl_lab.studies.verdict import NOT_COMPUTED as FOR_A_RUN
 from tests.verdicts.values import NOT_COMPUTED as MISSING
@@ -100,14 +98,6 @@ SHOWN = {"exact": "no effect", "equivalence": "no effect", "difference": "higher
 def test_no_contrast_shows_anything_by_a_number_that_is_not_computed(kind: str, value: float | None) -> None:
     assert judged(ROW | {"kind": kind})["verdict"] == SHOWN[kind]
     assert judged(ROW | {"kind": kind, DECIDING[kind]: value})["verdict"] == "undecided"
-
-
-def test_no_finding_holds_over_nothing_or_over_what_is_not_computed() -> None:
-    higher, undecided = ({"reading_says": word, "because": ""} for word in ("higher", "undecided"))
-    assert none_lower([higher, undecided])
-    assert not none_lower([])
-    assert not none_lower([higher, undecided | {"because": "p_holm is not computed"}])
-    assert not written(Finding("f", "", ()), {}, "").holds
 
 
 @pytest.mark.parametrize("value", NOT_FINITE)
