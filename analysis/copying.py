@@ -29,29 +29,32 @@ from icl_lab.store import layout
 from icl_lab.store.atomic import write_json
 
 
-def first_layer_gradients(loaded: LoadedRun, with_label: bool = True) -> tuple[np.ndarray, np.ndarray]:
+def first_layer_gradients(loaded: LoadedRun) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Norms [2N - 1, 2N] of d sum(first layer's row k) / d (data channels of input row j), k and j context rows.
 
-    Two versions: the gradient averaged over tasks before the norm is taken, and the norm of each task averaged after.
-    The data channels are those of x and, `with_label`, that of y: of a layer that changes nothing the norm of a row's
-    gradient towards itself is sqrt(D), with a label's channel beside them sqrt(D + 1).
+    By suffix of a name: "" is of the channels of x and y, "_x" of those of x alone. Each in two versions: the gradient
+    averaged over tasks before the norm is taken, and the norm of each task averaged after. Of a layer that changes
+    nothing the norm of a row's gradient towards itself is sqrt(D + 1), of the channels of x alone sqrt(D).
     """
     config = loaded.config
-    channels = config.architecture.data_width if with_label else config.data.dim
+    widths = {"": config.architecture.data_width, "_x": config.data.dim}
     batch = standardised(jax.tree.map(jnp.asarray, loaded.batch), units_of(config.data))
     norms = [
-        _row_norms(loaded.model, config.model, channels, loaded.params, batch, row)
+        _row_norms(loaded.model, config.model, tuple(widths.values()), loaded.params, batch, row)
         for row in range(config.architecture.num_rows - 2)
     ]
-    averaged_first, per_task = zip(*norms, strict=True)
-    return np.asarray(averaged_first), np.asarray(per_task)
+    of_widths = zip(*norms, strict=True)
+    return {
+        suffix: (np.asarray([first for first, _ in rows]), np.asarray([after for _, after in rows]))
+        for suffix, rows in zip(widths, of_widths, strict=True)
+    }
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
 def _row_norms(
-    model: Model, settings: ModelConfig, channels: int, params: Params, batch: Batch, row: int | Array
-) -> tuple[Array, Array]:
-    """Both versions of the norms [2N] of one row's gradients towards the first `channels` channels."""
+    model: Model, settings: ModelConfig, widths: tuple[int, ...], params: Params, batch: Batch, row: int | Array
+) -> tuple[tuple[Array, Array], ...]:
+    """Both versions of the norms [2N] of one row's gradients towards the first channels, of each of these numbers."""
 
     def first_layer_row(tokens: Array) -> Array:
         seen: list[Array] = []
@@ -64,9 +67,14 @@ def _row_norms(
         model.forward(params, tokens, collect)
         return jnp.sum(jnp.take(seen[0], row, axis=1))
 
-    gradient = jax.grad(first_layer_row)(tokenise(batch, settings))[:, :-1, :channels]
-    averaged_first = jnp.linalg.norm(jnp.mean(gradient, axis=0), axis=-1)
-    return averaged_first, jnp.mean(jnp.linalg.norm(gradient, axis=-1), axis=0)
+    gradient = jax.grad(first_layer_row)(tokenise(batch, settings))[:, :-1]
+
+    def norms(channels: int) -> tuple[Array, Array]:
+        part = gradient[..., :channels]
+        averaged_first = jnp.linalg.norm(jnp.mean(part, axis=0), axis=-1)
+        return averaged_first, jnp.mean(jnp.linalg.norm(part, axis=-1), axis=0)
+
+    return tuple(norms(channels) for channels in widths)
 
 
 def own_next_other(norms: np.ndarray) -> dict[str, float]:
@@ -93,8 +101,7 @@ def own_next_other(norms: np.ndarray) -> dict[str, float]:
 def sensitivities(loaded: LoadedRun) -> dict[str, dict[str, float]]:
     """`own_next_other` of all channels of the data, and of those of x alone ("_x"), each in both versions."""
     means: dict[str, dict[str, float]] = {}
-    for with_label, suffix in ((True, ""), (False, "_x")):
-        averaged_first, per_task = first_layer_gradients(loaded, with_label)
+    for suffix, (averaged_first, per_task) in first_layer_gradients(loaded).items():
         means[f"averaged_before_norm{suffix}"] = own_next_other(averaged_first)
         means[f"per_task{suffix}"] = own_next_other(per_task)
     return means

@@ -61,8 +61,8 @@ _compare = jax.jit(compare)
 
 def _copied(checkpoint: ComparedRun) -> dict[str, float]:
     means: dict[str, float] = {}
-    for with_label, suffix in ((True, ""), (False, "_x")):
-        values = own_next_other(first_layer_gradients(checkpoint, with_label)[0])
+    for suffix, (averaged_first, _) in first_layer_gradients(checkpoint).items():
+        values = own_next_other(averaged_first)
         means |= {f"{name}{suffix}": values[name] for name in COPIED}
     return means
 

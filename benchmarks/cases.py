@@ -126,6 +126,14 @@ COMMANDS: dict[str, Commands] = {
         {
             "ours": SWEEP_OF_16,
             "xla": f"{SWEEP_OF_16} --kernel xla",
+            "plain": "-m benchmarks.plain_loop --steps {steps}",
+        },
+        {"plain": 16},
+    ),
+    "sweep_ways": Commands(
+        "16 runs of lsa1, {steps} steps, as a sweep from process start",
+        {
+            "ours": SWEEP_OF_16,
             "packed": f"{SWEEP_OF_16} --executor packed",
             "ray": f"{SWEEP_OF_16} --executor ray",
             "separate": RUN,

@@ -51,7 +51,7 @@ print(f"one step of gradient descent: {record['eval_gd_loss']:.4f}")
 # with the gradient averaged over tasks before its norm is taken, then with the norm of each task.
 
 # %%
-for name, norms in zip(("averaged over tasks", "norm of each task"), first_layer_gradients(load_run(run)), strict=True):
+for name, norms in zip(("averaged over tasks", "norm of each task"), first_layer_gradients(load_run(run))[""], strict=True):
     print(f"{name:20s}", {key: round(value, 3) for key, value in own_next_other(norms).items()})
 
 # %% [markdown]
@@ -59,7 +59,7 @@ for name, norms in zip(("averaged over tasks", "norm of each task"), first_layer
 # position, whatever the token.
 
 # %%
-norms, _ = first_layer_gradients(load_run(run))
+norms, _ = first_layer_gradients(load_run(run))[""]
 following = np.diagonal(norms, offset=1)
 print("following token, rows with x:", np.round(following[0::2], 2))
 print("following token, rows with y:", np.round(following[1::2], 2))

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from icl_lab.studies.claim import OURS, Claim, Rival
-from icl_lab.studies.order_noise import step_sizes
+from icl_lab.studies.claim import OURS, Claim, Rival, Without
+from icl_lab.studies.order_noise import closing, step_sizes
 from icl_lab.studies.order_noise.runs import SORTED
 from icl_lab.studies.runs import has_trained
 
@@ -26,6 +26,86 @@ MAIN: dict[str, dict[str, Any]] = {
         "tier": "main",
     }
 }
+
+# arm -> what it is, and the accepted share of the predicted changes and excess over the best step sizes
+ARMS: dict[str, tuple[str, tuple[float, float], tuple[float, float]]] = {
+    "short": ("twolayer, 5000 steps", (0.7, 0.95), (0.01, 0.04)),
+    "long": ("twolayer, 15 000 steps", (0.95, 1.05), (0.0, 0.005)),
+    "annealed": ("twolayer, 15 000 steps, rate annealed", (0.95, 1.05), (0.0, 0.005)),
+    "joint": ("the same on tokens (x, y), with nothing to copy", (0.95, 1.05), (0.0, 0.005)),
+}
+OF_ARMS: dict[str, Any] = {"profile": "full", "about": "ours", "paper": OURS}
+
+
+def _of_an_arm(arm: str) -> tuple[Claim, ...]:
+    words, (low, high), (least, most) = ARMS[arm]
+    runs = f"closing_{arm}"
+    control: Rival | Without = Rival("5000 steps", runs=("closing_short",))
+    if arm == "short":
+        control = Without("the others are compared with it")
+    said = {
+        "share": f"{words}: slope of the changes that orders make on those that the best step sizes make",
+        "excess": f"{words}, trained and tested in an order: loss over that of the best step sizes, less 1",
+        "steps": f"{words}: share of that excess which the step sizes read from the model have",
+        "trained": f"{words}: share of seeds whose runs train in all orders",
+    }
+    origin = "ours" if arm == "short" else "expectation"
+    of_trained = OF_ARMS | {"among": closing.have_trained, "control": control}
+    return (
+        Claim(
+            f"closing_share_{arm}",
+            "",
+            said["share"],
+            (low + high) / 2,
+            low,
+            high,
+            origin,
+            closing.share_of_the_prediction,
+            runs,
+            scale="linear",
+            **of_trained,
+        ),
+        Claim(
+            f"closing_excess_{arm}",
+            "",
+            said["excess"],
+            (least + most) / 2,
+            least,
+            most,
+            origin,
+            closing.excess,
+            runs,
+            scale="nonnegative",
+            **of_trained,
+        ),
+        Claim(
+            f"closing_steps_{arm}",
+            "",
+            said["steps"],
+            0.75,
+            0.5,
+            1.0,
+            origin,
+            closing.share_of_the_steps,
+            runs,
+            scale="linear",
+            **of_trained,
+        ),
+        Claim(
+            f"closing_trained_{arm}",
+            "",
+            said["trained"],
+            1.0,
+            0.5,
+            1.0,
+            origin,
+            closing.have_trained,
+            runs,
+            scale="share",
+            **OF_ARMS,
+        ),
+    )
+
 
 # fmt: off
 CLAIMS: tuple[Claim, ...] = (
@@ -46,5 +126,6 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("steps_explain_linear", "", "lsa1_pe trained easy first, runs that trained: R^2 of its predictions on GD with a step size for each position", 0.98, 0.95, 1.0, "ours", step_sizes.variance_explained, "lsa1_pe_easy2hard", "full", scale="fraction", about="ours", paper=OURS, among=has_trained),
     Claim("steps_explain_deeper", "", "three layers trained easy first: R^2 of their predictions on GD with a step size for each position", 0.8, 0.5, 1.0, "ours", step_sizes.variance_explained, "three_layers_easy2hard", "full", scale="fraction", about="ours", paper=OURS),
     Claim("steps_read_deeper", "", "three layers trained easy first: R^2 over positions of their step sizes, read by regression, on those predicted", 0.97, 0.95, 1.0, "ours", step_sizes.agreement("regressed"), "three_layers_easy2hard", "full", scale="complement", about="ours", paper=OURS),
+    *(claim for arm in ARMS for claim in _of_an_arm(arm)),
 )
 # fmt: on

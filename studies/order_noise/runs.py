@@ -71,3 +71,16 @@ def grids(seeds: Sequence[int], models: Sequence[str] = MODELS) -> list[Grid]:
     """The grids of all questions."""
     definitions = [grid for grids_of_question in QUESTIONS.values() for grid in grids_of_question]
     return [Grid(tuple(models), axes, tuple(seeds), settings) for axes, settings in definitions]
+
+
+# Does the gap to the best step sizes close? A seed has a run for each order; arms share seeds.
+LONGER = {"steps": 15_000}
+CLOSING = {
+    "closing_short": {},
+    "closing_long": LONGER,
+    "closing_annealed": LONGER | {"schedule": "cosine"},
+    "closing_joint": LONGER | {"schedule": "cosine", "tokens": "concatenated"},
+}
+RUNS |= {
+    name: Runs("twolayer", settings, fresh(74), {"ordering": tuple(ORDERINGS)}) for name, settings in CLOSING.items()
+}

@@ -174,7 +174,7 @@ def test_a_layer_that_looks_everywhere_alike_has_no_favourite() -> None:
 
 def test_gradients_are_of_every_row_but_the_last_two_towards_the_context() -> None:
     """The last context row has none after it, and the query is not looked at."""
-    for norms in first_layer_gradients(subject(CONFIG, sharpness=1000, data=1)):
+    for norms in first_layer_gradients(subject(CONFIG, sharpness=1000, data=1))[""]:
         assert norms.shape == (2 * PAIRS - 1, 2 * PAIRS)
         expected = math.sqrt(DIM + 1) * (np.eye(2 * PAIRS) + np.eye(2 * PAIRS, k=1))[:-1]
         np.testing.assert_allclose(norms, expected, atol=2e-3)
@@ -183,13 +183,13 @@ def test_gradients_are_of_every_row_but_the_last_two_towards_the_context() -> No
 def test_what_the_second_layer_does_does_not_count() -> None:
     idle = subject(CONFIG, sharpness=1000, data=1)
     busy = replace(idle, params=idle.params | {"layer_1/attention": first_layer(1, 1)})
-    for ours, theirs in zip(first_layer_gradients(idle), first_layer_gradients(busy), strict=True):
+    for ours, theirs in zip(first_layer_gradients(idle)[""], first_layer_gradients(busy)[""], strict=True):
         np.testing.assert_allclose(theirs, ours, rtol=1e-6)
 
 
 def test_averaging_before_the_norm_hides_what_changes_sign() -> None:
     """A norm of a mean is at most the mean of the norms."""
-    averaged, per_task = first_layer_gradients(subject(CONFIG, sharpness=3, data=1))
+    averaged, per_task = first_layer_gradients(subject(CONFIG, sharpness=3, data=1))[""]
     assert (averaged <= per_task + 1e-6).all()
 
 

@@ -246,7 +246,7 @@ def next_over_other(channels: str = "") -> Measure:
 
 def before_over_other(run: Path) -> float:
     """The same of the token before in place of the next one."""
-    norms, _ = first_layer_gradients(compared_run(run))
+    norms, _ = first_layer_gradients(compared_run(run))[""]
     rows, columns = np.indices(norms.shape)
     return float(norms[columns == rows - 1].mean() / norms[columns != rows].mean())
 
