@@ -157,6 +157,11 @@ def _pages(studies: Sequence[Study], out: Path) -> list[Entry]:
             if (out / name).exists():
                 entry = {"id": Path(name).stem, "study": study.name, "path": name, "title": _title(out / name)}
                 pages.append(entry | _command(study, profile if study.conditions else "full"))
+        for name in study.notes:
+            path = f"{page.NOTES}/{name}.md"
+            if (out / path).exists():
+                entry = {"id": f"notes/{name}", "study": study.name, "path": path, "title": _title(out / path)}
+                pages.append(entry | _command(study, "full"))
     return pages
 
 

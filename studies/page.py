@@ -4,7 +4,8 @@
 these alone, `control` is its control's value, and `power` is two to the power of the value, of a claim on a base-two
 logarithm. `{{ figure("NAME") }}` is a figure of the study and `{{ setting("RUNS", "KEY") }}` a setting of its runs. A
 study that compares conditions has more. A page has nothing else between braces. What stands below it, claims with the
-legend of their verdicts and figures that the page does not show, is added to it.
+legend of their verdicts and figures that the page does not show, is added to it. A note, `note_NAME.md`, is written
+alike, and nothing is added to it.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from icl_lab.studies.figure import AnyFigure
 from icl_lab.studies.study import Study
 
 BELOW = Path(__file__).with_name("below_page.md.j2")
+NOTES = "notes"  # the folder of notes, beside the pages
 
 Row = Mapping[str, Any]
 
@@ -78,20 +80,24 @@ def check_outputs(study: Study, profile: str, out: Path, figures: Sequence[AnyFi
 
 
 def check(study: Study) -> None:
-    """`ConfigError` for what a page cannot fill in, and for a number that is typed; the sentence names the line."""
-    if not study.written.exists():
-        return
-    page, text = study.written, study.written.read_text(encoding="utf-8")
+    """`ConfigError` for what a text cannot fill in, and for a number that is typed; the sentence names the line."""
+    for path in (study.written, *study.notes.values()):
+        if path.exists():
+            _check(study, path)
+
+
+def _check(study: Study, path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
     names = {"claim": [claim.name for claim in study.claims], "runs": [*study.runs], "figure": [*_titles(study)]}
     names |= study.conditions.names if study.conditions else {}
-    for line, does, words in _calls(study, text):
+    for line, does, words in _calls(study, path, text):
         for kind, word in zip(_filled_in(study)[does], words, strict=True):
             if word not in names.get(kind, (word,)):
-                raise ConfigError(f"{page}, line {line}: there is no {kind} {word!r}{did_you_mean(word, names[kind])}")
+                raise ConfigError(f"{path}, line {line}: there is no {kind} {word!r}{did_you_mean(word, names[kind])}")
         if does == "setting":
             _setting(study, *words)
     for line, number in numbers_by_hand(text):
-        raise ConfigError(f"{page}, line {line}: {number} is typed by hand; fill it in, as by {{{{ value(...) }}}}")
+        raise ConfigError(f"{path}, line {line}: {number} is typed by hand; fill it in, as by {{{{ value(...) }}}}")
 
 
 def numbers_by_hand(text: str) -> list[tuple[int, str]]:
@@ -107,12 +113,38 @@ def write(study: Study, profile: str, out: Path) -> None:
     """Writes the page of a study; of conditions once their tables are there. A user's may have none."""
     tables = study.conditions.tables[:1] if study.conditions else ()
     if study.written.exists() and all((out / study.results(profile) / name).exists() for name in tables):
-        text = render(study, profile, ledger.rows_in(out, [study]), out)
-        outputs.write({out / name_of(study, profile): text.encode()}, ledger.WRITER)
+        rows = ledger.rows_in(out, [study])
+        texts = {name_of(study, profile): render(study, profile, rows, out)}
+        if profile == study.profiles[-1]:
+            texts |= {f"{NOTES}/{name}.md": note(study, name, rows, out) for name in study.notes}
+        outputs.write({out / name: text.encode() for name, text in texts.items()}, ledger.WRITER)
 
 
 def render(study: Study, profile: str, rows: Sequence[Row], out: Path) -> str:
     """The page with its numbers, and below it all claims, with where they come from."""
+    values = {
+        "study": study,
+        "rows": rows,
+        "command": study.command(profile),
+        "commit": _commit(study),
+        "folder": study.name,
+        "tables": study.conditions.below(out / study.results(profile)) if study.conditions else "",
+        "further": [figure for figure in as_drawn(study, out / study.name) if figure.name not in study.shown],
+    }
+    text = template.rendered(study.written, **_fill_in(study, profile, rows, out))
+    return f"{text.rstrip()}\n\n{template.rendered(BELOW, **values)}"
+
+
+def note(study: Study, name: str, rows: Sequence[Row], out: Path) -> str:
+    """A note with its numbers."""
+    text = template.rendered(study.notes[name], **_fill_in(study, study.profiles[-1], rows, out, above="../"))
+    return f"{text.rstrip()}\n"
+
+
+def _fill_in(
+    study: Study, profile: str, rows: Sequence[Row], out: Path, above: str = ""
+) -> dict[str, Callable[..., str]]:
+    """By name, what is filled in; `above` leads from the text's folder to the results."""
     by_name, titles, folder = {row["claim"]: row for row in rows}, _titles(study), study.results(profile)
 
     def of_row(said: Callable[[Row], str]) -> Callable[[str], str]:
@@ -127,21 +159,10 @@ def render(study: Study, profile: str, rows: Sequence[Row], out: Path) -> str:
         "expected": of_row(lambda row: template.number(row["expected"])),
         "control": of_row(template.value_of_control),
         "n": of_row(lambda row: str(row["n"])),
-        "figure": lambda name: _image(out, f"{_folder(study, profile, name)}/{name}.png", titles[name]),
+        "figure": lambda name: _image(out, f"{_folder(study, profile, name)}/{name}.png", titles[name], above),
         "setting": lambda runs, key: _setting(study, runs, key),
     }
-    fill_in |= study.conditions.fill_in(out / folder) if study.conditions else {}
-    values = {
-        "study": study,
-        "rows": rows,
-        "command": study.command(profile),
-        "commit": _commit(study),
-        "folder": study.name,
-        "tables": study.conditions.below(out / folder) if study.conditions else "",
-        "further": [figure for figure in as_drawn(study, out / study.name) if figure.name not in study.shown],
-    }
-    text = template.rendered(study.written, **fill_in)
-    return f"{text.rstrip()}\n\n{template.rendered(BELOW, **values)}"
+    return fill_in | dict(study.conditions.fill_in(out / folder) if study.conditions else {})
 
 
 def _titles(study: Study) -> dict[str, str]:
@@ -159,9 +180,9 @@ def _folder(study: Study, profile: str, figure: str) -> str:
     return study.results(profile) if study.conditions and figure in study.conditions.figures else study.name
 
 
-def _image(out: Path, path: str, title: str) -> str:
+def _image(out: Path, path: str, title: str, above: str = "") -> str:
     """A figure below a folder of results as Markdown; where it is not drawn, the sentence that says so."""
-    return f"![{title}]({path})" if (out / path).exists() else f"No figure yet: {title}."
+    return f"![{title}]({above}{path})" if (out / path).exists() else f"No figure yet: {title}."
 
 
 def _power(row: Row) -> Row:
@@ -189,25 +210,25 @@ def _filled_in(study: Study) -> dict[str, tuple[str, ...]]:
     return FILLED_IN | dict(study.conditions.arguments if study.conditions else {})
 
 
-def _calls(study: Study, text: str) -> Iterable[tuple[int, str, tuple[str, ...]]]:
+def _calls(study: Study, path: Path, text: str) -> Iterable[tuple[int, str, tuple[str, ...]]]:
     """Line, name and arguments of what a page fills in; `ConfigError` for anything else between braces."""
     jinja2 = extra("jinja2")
     try:
         whole = jinja2.Environment().parse(text)
     except jinja2.TemplateSyntaxError as error:
-        raise ConfigError(f"{study.written}, line {error.lineno}: {error.message}") from None
+        raise ConfigError(f"{path}, line {error.lineno}: {error.message}") from None
     for part in whole.body:
         for node in part.nodes if isinstance(part, jinja2.nodes.Output) else (part,):
             if not isinstance(node, jinja2.nodes.TemplateData):
-                yield _call(study, node)
+                yield _call(study, path, node)
 
 
-def _call(study: Study, node: Any) -> tuple[int, str, tuple[str, ...]]:
+def _call(study: Study, path: Path, node: Any) -> tuple[int, str, tuple[str, ...]]:
     name = str(getattr(getattr(node, "node", None), "name", ""))
     words = [str(getattr(word, "value", "")) for word in getattr(node, "args", ())]
     possible = _filled_in(study)
     if name not in possible or len(words) != len(possible[name]) or not all(words):
         forms = ", ".join(f"{does}({', '.join(of)})" for does, of in possible.items())
         near = "" if name in possible else did_you_mean(name, possible)
-        raise ConfigError(f"{study.written}, line {node.lineno}: a page fills in {forms} and nothing else{near}")
+        raise ConfigError(f"{path}, line {node.lineno}: a page fills in {forms} and nothing else{near}")
     return int(node.lineno), name, tuple(words)

@@ -115,6 +115,13 @@ class Study:
         return (self.file or Path(__file__).parent / self.name) / "page.md"
 
     @property
+    def notes(self) -> dict[str, Path]:
+        """Its notes, by name: longer texts, written by hand as the page is. A study that is one file has none."""
+        if self.file and not self.file.is_dir():
+            return {}
+        return {path.stem.removeprefix("note_"): path for path in sorted(self.written.parent.glob("note_*.md"))}
+
+    @property
     def alone(self) -> tuple[Study, ...]:
         """A user's study, whose claims have a table of their own; () for one of the house, which share theirs."""
         return (self,) if self.file else ()
@@ -182,7 +189,7 @@ class Study:
         """The names of the figures that its page shows, which are kept with its results; all of a user's study."""
         if self.file is not None:
             return {figure.name for figure in self.figures}
-        return figures_shown(self.written)
+        return {name for text in (self.written, *self.notes.values()) for name in figures_shown(text)}
 
     def figures_of(self, profile: str) -> list[AnyFigure]:
         """The figures of a profile."""
