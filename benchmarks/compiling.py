@@ -1,6 +1,6 @@
 """Times initialisation, tracing and compilation of a training program in a new process.
 
-python -m benchmarks.compiling ours|plain NAME [FOLDER]     NAME of benchmarks/cases.py; FOLDER caches programs
+python -m benchmarks.compiling ours|xla|plain NAME [FOLDER]     NAME of benchmarks/cases.py; FOLDER caches programs
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from icl_lab.benchmarks.processes import ROOT
 def measure(whose: str, case: str, folder: Path | None = None) -> dict[str, float]:
     """Seconds, without imports, until the `first_step` is done and, for ours, of `compiling` alone.
 
-    `folder` caches compiled programs.
+    `whose`: ours, with the kernel that a command chooses, or by XLA; or the plain loop's. `folder` caches compiled
+    programs.
     """
     line = [sys.executable, "-m", "icl_lab.benchmarks.compiling", whose, case, *([str(folder)] if folder else [])]
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -31,7 +32,8 @@ def measure(whose: str, case: str, folder: Path | None = None) -> dict[str, floa
 def main(whose: str, case: str, folder: str | None = None) -> None:
     """Prints the seconds."""
     from icl_lab.benchmarks.plain_loop import plain_loop
-    from icl_lab.benchmarks.programs import our_program
+    from icl_lab.benchmarks.programs import automatic, our_program
+    from icl_lab.lab.native.kernel import XLA
     from icl_lab.lab.compile_cache import keep_in
 
     if folder:
@@ -39,8 +41,8 @@ def main(whose: str, case: str, folder: str | None = None) -> None:
     config = CASES[case].config
     began = time.perf_counter()
     seconds = {}
-    if whose == "ours":
-        program = our_program(config)
+    if whose in ("ours", "xla"):
+        program = our_program(config, kernel=XLA if whose == "xla" else automatic(config))
         seconds["compiling"] = program.compile_seconds
         program.train(1)
     else:

@@ -81,6 +81,7 @@ def compilation(name: str, settings: Settings) -> Entry:
             {
                 "ours": lambda: compiling.measure("ours", name),
                 "cached": lambda: compiling.measure("ours", name, Path(cache)),
+                "xla": lambda: compiling.measure("xla", name),
                 "plain": lambda: compiling.measure("plain", name),
             },
             settings.repeats,

@@ -39,6 +39,7 @@ PAGES = (
     "docs/conjecture.md",
     "docs/performance.md",
     "docs/cluster.md",
+    "docs/revised_rules.md",
     "docs/reproducibility.md",
     "docs/llc.md",
     "docs/development.md",
