@@ -18,7 +18,11 @@ from icl_lab.studies.study import Study, figures_shown
 NAME = "main_results"
 TITLE = "The main results: seeds as dots, their mean with its interval, the accepted range and the nearest rival"
 MOST = 8  # of strips that a page has room for
-COLUMNS = ("claim", "says", "mean", "mean_low", "mean_high", "low", "high", "control", "verdict")
+# column -> what of a row it has
+COLUMNS = {name: name for name in ("claim", "says", "mean", "mean_low", "mean_high", "scale", "control")} | {
+    "accepted_from": "low",
+    "accepted_to": "high",
+}
 
 Row = dict[str, Any]
 
@@ -27,7 +31,7 @@ def rows_of(study: Study, rows: Sequence[ledger.Row]) -> list[Row]:
     """The main results that are measured, the first `MOST`, each as the figure and its table have it."""
     measured = [row for row in rows if row["tier"] == "main" and row["mean"] is not None and math.isfinite(row["mean"])]
     return [
-        {name: row[name] for name in ("claim", "says", "mean", "mean_low", "mean_high", "verdict")}
+        {name: row[name] for name in ("claim", "says", "mean", "mean_low", "mean_high", "scale")}
         | {end: None if abs(row[end]) >= UNBOUNDED else row[end] for end in ("low", "high")}
         | {"control": row["control_mean"], "values": json.loads(row["values"]), "seeds": json.loads(row["seeds"])}
         for row in measured[:MOST]
@@ -39,7 +43,7 @@ def draw(study: Study, out: Path) -> None:
     rows = rows_of(study, ledger.rows_in(out, [study])) if NAME in figures_shown(study.written) else []
     if rows:
         table = [
-            {**{name: row[name] for name in COLUMNS}, "seed": seed, "value": value}
+            {**{name: row[of] for name, of in COLUMNS.items()}, "seed": seed, "value": value}
             for row in rows
             for seed, value in zip(row["seeds"], row["values"], strict=True)
         ]

@@ -73,7 +73,7 @@ def grids(seeds: Sequence[int], models: Sequence[str] = MODELS) -> list[Grid]:
     return [Grid(tuple(models), axes, tuple(seeds), settings) for axes, settings in definitions]
 
 
-# Does the gap to the best step sizes close? A seed has a run for each order; arms share seeds.
+# Does the gap to the best step sizes close? A seed has a run for each order.
 LONGER = {"steps": 15_000}
 CLOSING = {
     "closing_short": {},
@@ -82,5 +82,6 @@ CLOSING = {
     "closing_joint": LONGER | {"schedule": "cosine", "tokens": "concatenated"},
 }
 RUNS |= {
-    name: Runs("twolayer", settings, fresh(74), {"ordering": tuple(ORDERINGS)}) for name, settings in CLOSING.items()
+    name: Runs("twolayer", settings, fresh(block), {"ordering": tuple(ORDERINGS)})
+    for block, (name, settings) in enumerate(CLOSING.items(), 74)
 }

@@ -63,14 +63,14 @@ def test_noise_that_no_step_size_has_is_excess_and_no_share_of_the_steps(losses)
     assert closing.share_of_the_steps(runs) == pytest.approx(0)
 
 
-def test_each_arm_has_a_run_for_each_order_of_the_same_seeds() -> None:
+def test_each_arm_has_a_run_for_each_order_of_its_seeds() -> None:
     claims = {claim.name for claim in load("order_noise").claims}
     for arm in ARMS:
         cells = RUNS[f"closing_{arm}"].cells
         orders = {cell.config.train.ordering for cell in cells}
         assert len(orders) == 4
         assert len(cells) == 4 * 8
-        assert {cell.config.init_seed for cell in cells} == set(RUNS["closing_short"].seeds)
+        assert {cell.config.init_seed for cell in cells} == set(RUNS[f"closing_{arm}"].seeds)
         assert {f"closing_{what}_{arm}" for what in ("share", "excess", "steps", "trained")} <= claims
     joint = RUNS["closing_joint"].cells[0].config
     assert (joint.model.tokens, joint.training.schedule, joint.training.steps) == ("concatenated", "cosine", 15_000)

@@ -42,6 +42,7 @@ RULES: dict[str, dict[str, Rule]] = {
         "control_low": lambda row: row["scale"],
         "difference_low": lambda row: "linear",  # of two values on the scale of their means
     },
+    r"\w+/main_results.csv": {"mean_low": lambda row: row["scale"]},
     "order_noise/contrasts.csv": OF_CONTRASTS,
     r"order_noise/effects_\w+.csv": OF_CONTRASTS,
     "order_noise/agreement.csv": {"change_low": lambda row: "change"},
