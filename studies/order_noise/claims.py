@@ -32,7 +32,6 @@ ARMS: dict[str, tuple[str, tuple[float, float], tuple[float, float]]] = {
     "short": ("twolayer, 5000 steps", (0.7, 0.95), (0.01, 0.04)),
     "long": ("twolayer, 15 000 steps", (0.95, 1.05), (0.0, 0.005)),
     "annealed": ("twolayer, 15 000 steps, rate annealed", (0.95, 1.05), (0.0, 0.005)),
-    "joint": ("the same on tokens (x, y), with nothing to copy", (0.95, 1.05), (0.0, 0.005)),
 }
 OF_ARMS: dict[str, Any] = {"profile": "full", "about": "ours", "paper": OURS}
 

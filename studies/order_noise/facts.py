@@ -15,7 +15,6 @@ FACTS: dict[str, tuple[str, ...]] = {
     "Trained in an order, three layers take the step sizes that are best for one step.": ("steps_explain_deeper", "steps_read_deeper"),
     "What order does reaches the closed form after longer training.": tuple(f"closing_{what}_{arm}" for arm in ("short", "long") for what in ("share", "excess", "steps")),
     "What order does reaches the closed form once the rate is annealed.": tuple(f"closing_{what}_annealed" for what in ("share", "excess", "steps")),
-    "What order does reaches the closed form if nothing has to be copied.": tuple(f"closing_{what}_joint" for what in ("share", "excess", "steps")),
-    "Most runs of the arms train in all orders.": tuple(f"closing_trained_{arm}" for arm in ("short", "long", "annealed", "joint")),
+    "Most runs of the arms train in all orders.": tuple(f"closing_trained_{arm}" for arm in ("short", "long", "annealed")),
 }
 # fmt: on

@@ -72,5 +72,5 @@ def test_each_arm_has_a_run_for_each_order_of_its_seeds() -> None:
         assert len(cells) == 4 * 8
         assert {cell.config.init_seed for cell in cells} == set(RUNS[f"closing_{arm}"].seeds)
         assert {f"closing_{what}_{arm}" for what in ("share", "excess", "steps", "trained")} <= claims
-    joint = RUNS["closing_joint"].cells[0].config
-    assert (joint.model.tokens, joint.training.schedule, joint.training.steps) == ("concatenated", "cosine", 15_000)
+    annealed = RUNS["closing_annealed"].cells[0].config.training
+    assert (annealed.schedule, annealed.steps) == ("cosine", 15_000)
