@@ -59,8 +59,8 @@ def test_a_claim_that_needs_no_training_is_measured_and_the_others_stay_as_they_
     assert len(after.pop(SAMPLED)) == 8
     before.pop(SAMPLED, None)
     assert after == before
-    text = (measured / "ledger" / ledger.PAGE).read_text()
-    assert all(claim.says.replace("|", "\\|") in text for study in all_studies() for claim in study.claims)
+    count = sum(len(study.claims) for study in all_studies())
+    assert f"lists all {count} claims" in (measured / "ledger" / ledger.PAGE).read_text()
 
 
 @pytest.mark.robust
