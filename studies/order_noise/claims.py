@@ -74,7 +74,7 @@ def _of_an_arm(arm: str) -> tuple[Claim, ...]:
             origin,
             closing.excess,
             runs,
-            scale="nonnegative",
+            scale="linear",
             **of_trained,
         ),
         Claim(
