@@ -33,8 +33,8 @@ def main(whose: str, case: str, folder: str | None = None) -> None:
     """Prints the seconds."""
     from icl_lab.benchmarks.plain_loop import plain_loop
     from icl_lab.benchmarks.programs import automatic, our_program
-    from icl_lab.lab.native.kernel import XLA
     from icl_lab.lab.compile_cache import keep_in
+    from icl_lab.lab.native.kernel import XLA
 
     if folder:
         keep_in(Path(folder))

@@ -51,7 +51,9 @@ print(f"one step of gradient descent: {record['eval_gd_loss']:.4f}")
 # with the gradient averaged over tasks before its norm is taken, then with the norm of each task.
 
 # %%
-for name, norms in zip(("averaged over tasks", "norm of each task"), first_layer_gradients(load_run(run))[""], strict=True):
+for name, norms in zip(
+    ("averaged over tasks", "norm of each task"), first_layer_gradients(load_run(run))[""], strict=True
+):
     print(f"{name:20s}", {key: round(value, 3) for key, value in own_next_other(norms).items()})
 
 # %% [markdown]

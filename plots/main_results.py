@@ -44,7 +44,7 @@ def draw_main_results(rows: Sequence[Row], path: Path) -> Path:
         axis.set_title("\n".join(words), loc="left")
         _strip(axis, row)
         top -= own
-    looks = {
+    looks: dict[str, dict[str, Any]] = {
         "a seed": {"marker": "o", "color": style.TRANSFORMER, "alpha": 0.5, "linestyle": ""},
         "mean, 90 % interval": {"marker": "|", "color": "black", "linestyle": "-"},
         "accepted": {"marker": "s", "color": BAND, "linestyle": "", "markersize": 7},

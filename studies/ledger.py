@@ -266,7 +266,9 @@ def page(rows: Sequence[Row], earlier: Sequence[Row] = (), error_rates: Sequence
     by_about = {about: [row for row in rows if row["about"] == about] for about in LISTS}
     by_tier = {tier: [row for row in rows if row["tier"] == tier] for tier in ("main", "supporting")}
     tables = {"studies": by_study, "lists": by_about, "tiers": by_tier}
-    values = {name: {of: counted(own) for of, own in apart.items() if own} for name, apart in tables.items()}
+    values: dict[str, Any] = {
+        name: {of: counted(own) for of, own in apart.items() if own} for name, apart in tables.items()
+    }
     values |= {"rows": rows, "earlier": earlier, "headings": LISTS, "error_rates": error_rates}
     values |= {"groups": groups(rows), "groups_of_tasks": groups(rows, tasks_by_run(rows)), "facts": facts(rows)}
     values |= {"outcomes": outcomes(facts(rows)), "legend": legend(words_of(rows)), "sources": sources(rows)}

@@ -88,8 +88,12 @@ def check(study: Study) -> None:
 
 def _check(study: Study, path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    names = {"claim": [claim.name for claim in study.claims], "runs": [*study.runs], "figure": [*_titles(study)]}
-    names |= study.conditions.names if study.conditions else {}
+    names: dict[str, Sequence[str]] = {
+        "claim": [claim.name for claim in study.claims],
+        "runs": [*study.runs],
+        "figure": [*_titles(study)],
+    }
+    names |= dict(study.conditions.names) if study.conditions else {}
     for line, does, words in _calls(study, path, text):
         for kind, word in zip(_filled_in(study)[does], words, strict=True):
             if word not in names.get(kind, (word,)):

@@ -44,7 +44,7 @@ def fill_in(folder: Path) -> dict[str, Callable[..., str]]:
     def of(write: Callable[[Row], str]) -> Callable[[str, str], str]:
         return lambda *key: write(rows[key]) if key in rows else NOT_MEASURED
 
-    def of_all(write: Callable[[list[Row]], str]) -> Callable[[str], str]:
+    def of_all(write: Callable[[Sequence[Row]], str]) -> Callable[[str], str]:
         def written(question: str) -> str:
             asked = [row for (name, _), row in rows.items() if name == question]
             return write(asked) if asked else NOT_MEASURED

@@ -76,7 +76,7 @@ def grids(seeds: Sequence[int], models: Sequence[str] = MODELS) -> list[Grid]:
 # Does the gap to the best step sizes close? A seed has a run for each order. Two layers on tokens (x, y), which copy
 # nothing, are no further arm: a pilot took two steps, with two thirds of the loss of one.
 LONGER = {"steps": 15_000}
-CLOSING = {
+CLOSING: dict[str, dict[str, Any]] = {
     "closing_short": {},
     "closing_long": LONGER,
     "closing_annealed": LONGER | {"schedule": "cosine"},
