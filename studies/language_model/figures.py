@@ -23,9 +23,9 @@ FIGURES: tuple[AnyFigure, ...] = (
     Figure("phases", "Markov chains of 3 symbols: how far a decoder is from exact predictors", tuple(DEPTHS), curves.distances(DEPTHS), STEP, KL, log_x=True, log_y=True),
     Dots("excess", "Markov chains of 3 symbols, 1500 steps", SETTINGS, curves.of_setting),
     Figure("plateau", "Markov chains, layer norm: how far a decoder is from Bayes", tuple(TABLES), curves.from_bayes(TABLES), STEP, KL, log_x=True, log_y=True, profile="full", means=False, by_seed=True),
-    Dots("prior", "The prior that predictions imply", PRIORS, curves.of_prior, "full", scale="log"),
+    Dots("prior", "The alpha that predictions imply lies above that of the training", PRIORS, curves.of_prior, "full", scale="log"),
     Figure("pools", "Pools of M chains, 3000 steps", ("pools_of_chains",), curves.of_pools, "chains in the pool, M", KL, log_x=True, log_y=True, profile="full"),
     Figure("text", "Text: stages over training", tuple(TEXTS), curves.stages(TEXTS), STEP, "", log_x=True, profile="full", means=False, by_seed=True),
-    Dots("triggers", "A language with triggers, 2400 steps", TRIGGERS, curves.of_triggers, "full", scale="fraction"),
+    Dots("triggers", "After triggers that came before: two layers are right more often than one", TRIGGERS, curves.of_triggers, "full", scale="fraction"),
 )
 # fmt: on
