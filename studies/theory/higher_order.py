@@ -286,7 +286,7 @@ def of_depth(run: Path) -> Numbers:
 FIGURES: tuple[AnyFigure, ...] = (
     Dots(
         "higher_order",
-        "Layers have the loss of GD++, not that of other algorithms of as many steps",
+        "Layers have sensitivities nearest to those of GD++ (right); left: their losses",
         {
             "exact_100_1": "condition 100, one layer",
             **{name: words for name, (words, *_) in DEPTHS.items()},

@@ -270,7 +270,7 @@ PAIRS, LOSS = "pairs seen, n", "loss (half MSE, noiseless)"
 FIGURES: tuple[AnyFigure, ...] = (
     Figure(
         "dual_modes",
-        "A decoder trained on a mixture follows its posterior for the first pairs, and then stops learning",
+        "A decoder trained on a mixture is near its posterior for a pair or two, and then stops learning",
         ("mixture", "gaussian"),
         loss_curves,
         PAIRS,
