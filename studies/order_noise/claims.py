@@ -36,77 +36,21 @@ ARMS: dict[str, tuple[str, tuple[float, float], tuple[float, float]]] = {
 OF_ARMS: dict[str, Any] = {"profile": "full", "about": "ours", "paper": OURS}
 
 
+# fmt: off
 def _of_an_arm(arm: str) -> tuple[Claim, ...]:
-    words, (low, high), (least, most) = ARMS[arm]
-    runs = f"closing_{arm}"
-    control: Rival | Without = Rival("5000 steps", runs=("closing_short",))
-    if arm == "short":
-        control = Without("the others are compared with it")
-    said = {
-        "share": f"{words}: slope of the changes that orders make on those that the best step sizes make",
-        "excess": f"{words}, trained and tested in an order: loss over that of the best step sizes, less 1",
-        "steps": f"{words}: share of that excess which the step sizes read from the model have",
-        "trained": f"{words}: share of seeds whose runs train in all orders",
-    }
-    origin = "ours" if arm == "short" else "expectation"
-    of_trained = OF_ARMS | {"among": closing.have_trained, "control": control}
+    words, share, excess = ARMS[arm]
+    first = arm == "short"
+    control = Without("the others are compared with it") if first else Rival("5000 steps", runs=("closing_short",))
+    origin, runs = "ours" if first else "expectation", f"closing_{arm}"
+    of_trained = OF_ARMS | {"scale": "linear", "among": closing.have_trained, "control": control}
     return (
-        Claim(
-            f"closing_share_{arm}",
-            "",
-            said["share"],
-            (low + high) / 2,
-            low,
-            high,
-            origin,
-            closing.share_of_the_prediction,
-            runs,
-            scale="linear",
-            **of_trained,
-        ),
-        Claim(
-            f"closing_excess_{arm}",
-            "",
-            said["excess"],
-            (least + most) / 2,
-            least,
-            most,
-            origin,
-            closing.excess,
-            runs,
-            scale="linear",
-            **of_trained,
-        ),
-        Claim(
-            f"closing_steps_{arm}",
-            "",
-            said["steps"],
-            0.75,
-            0.5,
-            1.0,
-            origin,
-            closing.share_of_the_steps,
-            runs,
-            scale="linear",
-            **of_trained,
-        ),
-        Claim(
-            f"closing_trained_{arm}",
-            "",
-            said["trained"],
-            1.0,
-            0.5,
-            1.0,
-            origin,
-            closing.have_trained,
-            runs,
-            scale="share",
-            **OF_ARMS,
-        ),
+        Claim(f"closing_share_{arm}", "", f"{words}: slope of the changes that orders make on those that the best step sizes make", sum(share) / 2, *share, origin, closing.share_of_the_prediction, runs, **of_trained),
+        Claim(f"closing_excess_{arm}", "", f"{words}, trained and tested in an order: loss over that of the best step sizes, less 1", sum(excess) / 2, *excess, origin, closing.excess, runs, **of_trained),
+        Claim(f"closing_steps_{arm}", "", f"{words}: share of that excess which the step sizes read from the model have", 0.75, 0.5, 1.0, origin, closing.share_of_the_steps, runs, **of_trained),
+        Claim(f"closing_trained_{arm}", "", f"{words}: share of seeds whose runs train in all orders", 1.0, 0.5, 1.0, origin, closing.have_trained, runs, scale="share", **OF_ARMS),
     )
 
 
-# fmt: off
 CLAIMS: tuple[Claim, ...] = (
     *(
         claim
