@@ -85,11 +85,11 @@ def _check_rules(chosen: Sequence[PlannedRun], folder: Path) -> None:
 def done(points: Sequence[Point], chosen: Sequence[PlannedRun], how: Execution, signals: Signals) -> Ended:
     """Trains the unfinished runs of those `chosen`, until a signal comes, and writes the CSV of the plan."""
     kernel = kernels.chosen(how.kernel, ((how.folder / run.name, run.config) for run in chosen), how.overwrite)
-    if kernel.why and not how.quiet:
-        print(printable(kernel.line()), flush=True)
     with ExitStack() as locks:
         _lock(locks, how)
         points = _start(points, chosen, how)
+        if kernel.why and not how.quiet:  # only now: a sweep that is refused says nothing but its error
+            print(printable(kernel.line()), flush=True)
         finished, failed = _train(points, chosen, how, signals, kernel)
         values = _write(points, how, failed)
     if note := note_unknown(how.out):

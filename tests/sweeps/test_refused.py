@@ -133,6 +133,25 @@ def test_two_sweeps_do_not_share_a_folder(command: str, tmp_path: Path, refused:
             assert "runs is in use by another process" in said
 
 
+def test_a_refused_sweep_says_nothing_of_its_kernel(
+    swept: Paths,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    refused: Refused,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without a compiler a sweep says that XLA computes it, once it has its folder and all of its runs."""
+    bare = tmp_path_factory.mktemp("bare")  # beside the folder that is compared
+    monkeypatch.setenv("PATH", str(bare / "bin"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(bare / "cache"))
+    monkeypatch.delenv("CXX", raising=False)
+    at = copied(swept, tmp_path)
+    with locked(at.runs):
+        assert "runs is in use" in refused("eval_noise", *GRID, "--seeds", "0,1", *at.flags())
+    with locked(max(path for path in at.runs.iterdir() if path.is_dir())):
+        assert "in use" in refused("eval_noise", *GRID, "--seeds", "0,1", *at.flags(), "--overwrite")
+
+
 def test_a_shard_runs_once_and_keeps_out_the_whole(tmp_path: Path, refused: Refused) -> None:
     with locked(tmp_path / "runs", shared=True), locked(tmp_path / "runs", ".lock_1_of_2"):
         for words in ([], ["--shard", "1/2"]):
