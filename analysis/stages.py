@@ -17,7 +17,7 @@ import numpy as np
 
 from icl_lab.analysis.command import Command
 from icl_lab.analysis.development.change_points import change_points_if_noisy
-from icl_lab.analysis.development.llc_curve import LlcCurve, read_curve, read_like
+from icl_lab.analysis.development.llc_curve import LlcCurve, check_seeds, read_curve, read_like
 from icl_lab.analysis.development.milestones import (
     BOUND,
     DRAWS,
@@ -34,7 +34,6 @@ from icl_lab.analysis.development.milestones import (
 from icl_lab.lab import cli
 from icl_lab.lab.flag_types import POSITIVE, SEED, Number, Whole
 from icl_lab.plots.stages import draw_stages
-from icl_lab.src.checks import require
 from icl_lab.store import layout
 from icl_lab.store.atomic import write_csv, write_json
 from icl_lab.store.outputs import in_path
@@ -67,7 +66,7 @@ def write(
     """Writes stages.csv and .json, and gives their contents. Nothing is written if the runs cannot be compared."""
     first = read_curve(run, setting, usable_only)
     curves = [first, *(read_like(other, first, usable_only) for other in others)]
-    _check_seeds(curves)
+    check_seeds([run, *others])
     development, alone = _development(first, first.llc, rule), _development(first, first.loss_alone, rule)
     seeds = [development, *(_development(curve, curve.llc, rule) for curve in curves[1:])]
     facts = {
@@ -88,17 +87,6 @@ def write(
     write_csv(run / layout.STAGES, table)
     write_json(run / layout.STAGES_FACTS, facts)
     return facts, table
-
-
-def _check_seeds(curves: Sequence[LlcCurve]) -> None:
-    """`ConfigError` if two runs have the same seeds: they are one run, counted twice."""
-    for number, curve in enumerate(curves):
-        for other in curves[:number]:
-            require(
-                curve.seeds != other.seeds,
-                f"{curve.run} and {other.run} have the same seeds (data {curve.seeds[0]}, initialisation "
-                f"{curve.seeds[1]}); --also takes runs of other seeds",
-            )
 
 
 def _development(curve: LlcCurve, values: np.ndarray, rule: Rule) -> Development:

@@ -173,6 +173,8 @@ class Purpose(IntEnum):
     TRAIN_FROM = 28
     # of a run's baselines
     FITTED = 29
+    # of a branch of a run
+    ANNEALED = 30
 
 
 def purpose_key(key: Array, purpose: int) -> Array:

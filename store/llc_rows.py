@@ -74,6 +74,16 @@ def is_usable(row: Mapping[str, Any], suffix: str = "") -> bool:
     return row[f"verdict{suffix}"] in USABLE and all(is_known(row.get(f"{name}{suffix}")) for name in ESTIMATE)
 
 
+def is_sampled(row: Mapping[str, Any]) -> bool:
+    """Whether chains drew from a posterior at w*, be it a minimum or not: usable, or with no reason but `off minimum`.
+
+    The quadratic prediction has the slope at w* as a part, so that such an estimate can be compared with it.
+    """
+    reasons = str(row["reasons"] or "").split(BETWEEN)
+    alone = row["verdict"] == NONE and all(reason.startswith(OFF_MINIMUM) for reason in reasons)
+    return is_usable(row) or (alone and all(is_known(row.get(name)) for name in ESTIMATE))
+
+
 def usable(table: pd.DataFrame, suffix: str = "") -> np.ndarray:
     """Which rows [T] of a table are usable."""
     return np.array([is_usable(row, suffix) for row in table.to_dict("records")], bool)

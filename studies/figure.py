@@ -18,7 +18,6 @@ from icl_lab.studies.curve_rows import Row, Scales, Series, curve_rows, scale_in
 from icl_lab.studies.distance_figure import Distances
 from icl_lab.studies.dot_figure import Dots
 from icl_lab.studies.matrix_figure import Matrix
-from icl_lab.studies.stage_figure import Stages
 
 RunsByName = Mapping[str, Sequence[Path]]
 Labels = Mapping[str, Any]
@@ -156,4 +155,4 @@ class HeatMaps(NamedTuple):
         draw_products(table, labels["title"], to, self.dim)
 
 
-AnyFigure = Figure | Plane | HeatMaps | Matrix | Dots | Distances | Stages
+AnyFigure = Figure | Plane | HeatMaps | Matrix | Dots | Distances

@@ -71,8 +71,9 @@ def asked(chosen: Sequence[tuple[Study, Claim]], flags: argparse.Namespace) -> l
                 f"{claim.name} has used seed{'s' * (len(again) > 1)} {in_ranges(again)} (in use are "
                 f"{in_ranges(used)}); choose others, or add --reuse_seeds to train these again"
             )
-        shifts = {study.runs[name].shift for name in claim.trained if name in study.runs}
-        if len(flags.seeds) == 1 and len(shifts) > 1:
+        trained = [study.runs[name] for name in claim.trained if name in study.runs]
+        is_between_seeds = len({runs.shift for runs in trained}) > 1 or any(runs.with_others for runs in trained)
+        if len(flags.seeds) == 1 and is_between_seeds:
             raise cli.UsageError(f"{claim.name} compares runs of two seeds with each other; give at least two seeds")
         found.append(Asked(study, claim, committed))
     return found

@@ -37,6 +37,7 @@ class Runs:
 
     With axes a seed has a run for each of their points, and a measure takes these as a tuple, in the axes' order.
     needs: a file or folder without which nobody can say what they are; where it is missing they have no cells.
+    with_others: a measure takes a seed's run and then those of all other seeds, in order.
     """
 
     model: str
@@ -45,6 +46,7 @@ class Runs:
     axes: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     data_offset: int = 0
     needs: str = ""
+    with_others: bool = False
 
     @property
     def is_possible(self) -> bool:
@@ -64,6 +66,10 @@ class Runs:
         """The same runs of other seeds, shifted as these are."""
         shift = self.shift % len(seeds)
         return replace(self, seeds=(*seeds[shift:], *seeds[:shift]))
+
+    def beside_others(self) -> Runs:
+        """The same runs, each beside those of all other seeds."""
+        return replace(self, with_others=True)
 
     @property
     def shift(self) -> int:
@@ -86,7 +92,10 @@ class Runs:
         )
 
     def ended(self, folder: Path) -> dict[int, Path | tuple[Path, ...]]:
-        """The run, or the runs of the axes, by seed, of the seeds whose runs are all done or have diverged."""
+        """The run, or the runs of the axes, by seed, of the seeds whose runs are all done or have diverged.
+
+        With others: none, unless those of all seeds are.
+        """
         of_seed: dict[int, list[PlannedRun]] = {}
         for cell in self.cells:
             of_seed.setdefault(cell.config.init_seed, []).append(cell)
@@ -95,13 +104,23 @@ class Runs:
             for seed, seed_cells in of_seed.items()
             if all(run_status(cell, folder)[0] in rundir.FINISHED for cell in seed_cells)
         }
-        return dict(ended) if self.axes else {seed: runs[0] for seed, runs in ended.items()}
+        if self.axes:
+            return dict(ended)
+        single = {seed: runs[0] for seed, runs in ended.items()}
+        return _beside_others(single, self.seeds) if self.with_others else dict(single)
 
     def finished(self, folder: Path) -> list[Path]:
         """All runs, or none if any of them is not done."""
-        runs = [run for of_seed in self.ended(folder).values() for run in each(of_seed)]
+        runs = dict.fromkeys(run for of_seed in self.ended(folder).values() for run in each(of_seed))
         done = [run for run in runs if rundir.read_status(run) == "done"]
         return done if len(done) == len(self.cells) else []
+
+
+def _beside_others(runs: Mapping[int, Path], seeds: Sequence[int]) -> dict[int, Path | tuple[Path, ...]]:
+    """Each seed's run before those of all other seeds; none unless there are all."""
+    if set(runs) != set(seeds):
+        return {}
+    return {seed: (run, *(runs[other] for other in seeds if other != seed)) for seed, run in runs.items()}
 
 
 @lru_cache(maxsize=1024)  # many claims read the same runs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from shlex import quote
@@ -67,7 +67,7 @@ def read_like(run: Path, first: LlcCurve, usable_only: bool = False) -> LlcCurve
 
     `ConfigError` that names the field in which it is another training or setting.
     """
-    check_training(run, first)
+    check_training(run, first.run)
     table = _table(run)
     told: list[str] = []
     for name, rows in table.groupby("settings"):
@@ -78,19 +78,30 @@ def read_like(run: Path, first: LlcCurve, usable_only: bool = False) -> LlcCurve
     raise StoreError(f"{run} has no LLCs of the setting {first.setting} of {first.run}: its own have {', '.join(told)}")
 
 
-def check_training(run: Path, first: LlcCurve) -> None:
+def check_seeds(runs: Sequence[Path]) -> None:
+    """`ConfigError` if two runs have the same seeds: they are one run, counted twice."""
+    seeds = [tuple(getattr(read_config(run), name) for name in SEEDS) for run in runs]
+    for number, own in enumerate(seeds):
+        require(
+            own not in seeds[:number],
+            f"{runs[number]} and {runs[seeds.index(own)]} have the same seeds (data {own[0]}, initialisation "
+            f"{own[1]}); --also takes runs of other seeds",
+        )
+
+
+def check_training(run: Path, first: Path) -> None:
     """`ConfigError` unless a run differs from another in its seeds, and in these alone."""
-    ours, theirs = read_config(first.run), read_config(run)
+    ours, theirs = read_config(first), read_config(run)
     require(
         type(ours) is type(theirs),
-        f"{run} is of the family {theirs.family} and {first.run} of {ours.family}; --also takes runs of one training",
+        f"{run} is of the family {theirs.family} and {first} of {ours.family}; --also takes runs of one training",
     )
     own, other = flat(fields_of(ours)), flat(fields_of(theirs))
     for name in own.keys() | other.keys() if own != other else ():
         if name not in NO_PART and own.get(name) != other.get(name):
             require(
                 False,
-                f"{run} has {name} {other.get(name)} and {first.run} {own.get(name)}; --also takes runs that differ in "
+                f"{run} has {name} {other.get(name)} and {first} {own.get(name)}; --also takes runs that differ in "
                 "seeds alone",
             )
 

@@ -1,14 +1,19 @@
-"""Is a change of the LLC more than a change of the loss, or of the weights' norm? Each change with its nulls.
+"""Is a change of the LLC more than one of curvature, of the loss or of the learning rate? Each change with its nulls.
 
-Between two checkpoints, start and end, an LLC estimated at nbeta and gamma changes without any development by
+An LLC estimated at one nbeta and gamma changes over training without being more than something simpler:
 
-    loss:  -nbeta (L(end) - L(start)), where draws have one loss whatever the checkpoint: nbeta (L_draw(init) - L(w_t));
-    norm:  what the LLC at the start changes by when gamma is multiplied by (|w_end| / |w_start|)^2. The localisation
-           has the radius sqrt(d / gamma), so larger weights of the same shape lie in a relatively smaller one.
+    nothing      0, up to the chains' noise;
+    curvature    the change of the quadratic prediction (`analysis.llc.prediction`), which the Hessians at both ends
+                 give alone. A change within a tenth of it, or .05, is one of curvature, as in `analysis.llc.verdict`;
+    loss         the change of a function of the loss that runs of other seeds follow (`of_loss`);
+    rate         none between what both ends become once the learning rate falls to 0 (`annealed`).
 
-Chains of usable estimates lie below a saturation of .3, so that for them the loss null says little; the norm null is of
-falls where |w| grows, and of rises where it shrinks. Differences are tested by Welch's t over chains, at the two-sided
-level of three standard errors of a normal, .0027; for four chains that is five standard errors or more.
+Checkpoints need not be minima, for the prediction has a part of the slope; but chains must have sampled: not one that
+escaped, has not mixed, or is saturated.
+
+The first half of the chains finds where stages begin and end, and the second half is tested, so that no change is
+tested on the noise that chose it. Tests are Welch's t over chains, at the two-sided level of three standard errors of a
+normal, .0027, which eight chains against eight reach at 3.6 standard errors.
 """
 
 from __future__ import annotations
@@ -17,107 +22,166 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from icl_lab.analysis.development.llc_curve import standard_errors
-from icl_lab.store.llc_rows import is_known, is_usable
+import numpy as np
+
+from icl_lab.analysis.development.of_loss import OfLoss
+from icl_lab.analysis.llc.verdict import AT_LEAST, WITHIN
+from icl_lab.store.llc_rows import is_known, is_sampled
 
 LEVEL = 0.0026998  # two-sided, of three standard errors of a normal
-SETTINGS = 2  # that a stage needs at least
+FEWEST = 4  # chains: two of each half
 
 Row = Mapping[str, Any]
 
 
-class Change(NamedTuple):
-    """A change of the LLC at one setting, with the loss's; what the nulls say it is, and the p of its differences.
+class Estimates(NamedTuple):
+    """The estimates of a run at one setting: T checkpoints, C chains.
 
-    norm_null is nan, and p_norm None, where the weights' norm changes the LLC the other way; p_norm is 1 where the
-    estimate of the null is not usable, or there are none, so that nothing is claimed against it.
+    steps, losses [T]; llc [T, C], the LLC of each chain; predicted, predicted_error [T]: what a quadratic loss would
+    give; sampled [T]: whether chains drew from a posterior at w* (`store.llc_rows.is_sampled`).
+    """
+
+    steps: np.ndarray
+    losses: np.ndarray
+    llc: np.ndarray
+    predicted: np.ndarray
+    predicted_error: np.ndarray
+    sampled: np.ndarray
+
+    @property
+    def finding(self) -> np.ndarray:
+        """The chains that find where stages begin and end [T, C / 2]."""
+        return self.llc[:, : self.llc.shape[1] // 2]
+
+    @property
+    def testing(self) -> np.ndarray:
+        """The chains on which changes are tested [T, C / 2]."""
+        return self.llc[:, self.llc.shape[1] // 2 :]
+
+    def at(self, chosen: np.ndarray) -> Estimates:
+        """Those of some checkpoints."""
+        return Estimates(*(values[chosen] for values in self))
+
+
+class Change(NamedTuple):
+    """A change of the LLC at one setting; what its nulls say it is, and the p of its differences from these.
+
+    delta_llc, delta_llc_se: of the testing chains. delta_of_loss, delta_annealed: nan, and their p None, where no other
+    seeds are given or no branch was trained. p is 1 where a null cannot be computed, so that nothing is claimed against
+    it.
     """
 
     setting: str
     delta_loss: float
     delta_llc: float
     delta_llc_se: float
-    loss_null: float
-    norm_null: float
+    delta_predicted: float
+    delta_of_loss: float
+    delta_annealed: float
     p_zero: float
-    p_loss: float
-    p_norm: float | None
-    usable: bool
+    p_predicted: float
+    p_of_loss: float | None
+    p_annealed: float | None
+    sampled: bool
 
     @property
     def differs(self) -> bool:
-        """Whether both ends are usable, and the change differs from 0 and from both nulls."""
-        values = (self.p_zero, self.p_loss, *(() if self.p_norm is None else (self.p_norm,)))
-        return self.usable and all(is_known(p) and p < LEVEL for p in values)
+        """Whether both ends are sampled, and the change differs from all of its nulls."""
+        asked = [p for p in (self.p_of_loss, self.p_annealed) if p is not None]
+        return self.sampled and all(is_known(p) and p < LEVEL for p in (self.p_zero, self.p_predicted, *asked))
 
 
-def change(setting: str, start: Row, end: Row, rescaled: Row | None) -> Change:
-    """The change between two rows of an LLC table; `rescaled` is the start's with the end's relative radius.
+def estimates_of(rows: Sequence[Row], chains: Sequence[np.ndarray]) -> Estimates:
+    """Rows of an LLC table at one setting, with the LLC of each of their chains."""
+    columns = ("step", "loss", "predicted", "predicted_error")
+    steps, losses, predicted, errors = (np.array([row.get(name, math.nan) for row in rows], float) for name in columns)
+    sampled = np.array([is_sampled(row) for row in rows], bool)
+    return Estimates(steps, losses, np.stack(chains), predicted, errors, sampled)
 
-    `rescaled` is None where `norm_null_applies` is false, or there is no such estimate.
+
+def change(
+    setting: str,
+    of: Estimates,
+    start: int,
+    end: int,
+    of_loss: OfLoss | None = None,
+    annealed: tuple[np.ndarray, np.ndarray] | None = None,
+) -> Change:
+    """The change between two checkpoints, by their places in the estimates.
+
+    annealed: the LLC of each chain at the ends of both branches; empty where a branch's chains did not sample.
     """
-    delta = float(end["llc"] - start["llc"])
-    delta_loss = float(end["loss"] - start["loss"])
-    loss_null = float(-start["nbeta"] * delta_loss)
-    norm_null, p_norm = math.nan, 1.0 if norm_null_applies(start, end) else None
-    if rescaled is not None:
-        norm_null = float(rescaled["llc"] - start["llc"])  # so the start's error cancels in delta - norm_null
-        known = is_usable(rescaled)
-        p_norm = p_value(float(end["llc"] - rescaled["llc"]), (end, rescaled)) if known else 1.0
+    samples = of.testing[start], of.testing[end]
+    delta, error = float(samples[1].mean() - samples[0].mean()), math.hypot(*map(standard_error, samples))
+    predicted = float(of.predicted[end] - of.predicted[start])
+    off = abs(delta - predicted) - max(WITHIN * abs(predicted), AT_LEAST)
+    uncertain = float(of.predicted_error[start] ** 2 + of.predicted_error[end] ** 2)
+    by_loss, p_of_loss = math.nan, None
+    if of_loss is not None:
+        by_loss, variance = of_loss.change(float(of.losses[start]), float(of.losses[end]))
+        p_of_loss = p_value(delta - by_loss, samples, variance)
+    of_branches, p_annealed = math.nan, None
+    if annealed is not None:
+        of_branches, p_annealed = _between(annealed, delta)
     return Change(
         setting,
-        delta_loss,
+        float(of.losses[end] - of.losses[start]),
         delta,
-        math.hypot(standard_error(start), standard_error(end)),
-        loss_null,
-        norm_null,
-        p_value(delta, (start, end)),
-        p_value(delta - loss_null, (start, end)),
-        p_norm,
-        is_usable(start) and is_usable(end),
+        error,
+        predicted,
+        by_loss,
+        of_branches,
+        p_value(delta, samples),
+        p_value(max(off, 0.0), samples, uncertain) if is_known(off) else 1.0,
+        p_of_loss,
+        p_annealed,
+        bool(of.sampled[start] and of.sampled[end]),
     )
 
 
-def standard_error(row: Row) -> float:
-    """The standard error of a row's LLC."""
-    return float(standard_errors(row["llc_low"], row["llc_high"], row["chains"]))
+def _between(branches: tuple[np.ndarray, np.ndarray], delta: float) -> tuple[float, float]:
+    """The change between the ends of two branches, and its p: 1 unless it has the direction of `delta`."""
+    if any(len(branch) == 0 for branch in branches):
+        return math.nan, 1.0
+    between = float(branches[1].mean() - branches[0].mean())
+    return between, p_value(between, branches) if between * delta > 0 else 1.0
 
 
-def p_value(difference: float, rows: Sequence[Row]) -> float:
-    """The two-sided p of a difference of rows' LLCs by Welch's t; 1 where it is not defined."""
+def standard_error(chains: np.ndarray) -> float:
+    """The standard error of the mean over chains [C]."""
+    return float(chains.std(ddof=1) / math.sqrt(len(chains)))
+
+
+def p_value(difference: float, samples: Sequence[np.ndarray], variance: float = 0.0) -> float:
+    """The two-sided p of a difference of means over chains by Welch's t; 1 where it is not defined.
+
+    variance: what a null's own uncertainty adds, known without error.
+    """
     from scipy.special import stdtr
 
-    variances = [standard_error(row) ** 2 for row in rows]
-    total = sum(variances)
+    variances = [standard_error(sample) ** 2 for sample in samples]
+    total = sum(variances) + variance
     if not (math.isfinite(difference) and math.isfinite(total) and total > 0):
         return 1.0
-    spread = sum(variance**2 / (int(row["chains"]) - 1) for variance, row in zip(variances, rows, strict=True))
-    return float(2 * stdtr(total**2 / spread, -abs(difference) / math.sqrt(total)))
-
-
-def norm_null_applies(start: Row, end: Row) -> bool:
-    """Whether the change of |w| alone would change the LLC in the direction in which it has changed.
-
-    It applies where a number is missing: the null is then not excluded.
-    """
-    known = all(map(is_known, (start["llc"], end["llc"], start["norm"], end["norm"])))
-    return not known or bool((end["llc"] - start["llc"]) * (end["norm"] - start["norm"]) < 0)
+    spread = sum(own**2 / (len(sample) - 1) for own, sample in zip(variances, samples, strict=True))
+    freedom = total**2 / spread if spread > 0 else math.inf
+    return float(2 * stdtr(min(freedom, 1e9), -abs(difference) / math.sqrt(total)))
 
 
 def claimed(changes: Sequence[Change]) -> bool:
-    """Whether a stage is claimed: at two settings or more, all of which differ from the nulls in one direction."""
+    """Whether a stage is claimed: at every setting, of which there is one at least, and in one direction."""
     directions = {math.copysign(1, one.delta_llc) for one in changes}
-    return len(changes) >= SETTINGS and all(one.differs for one in changes) and len(directions) == 1
+    return len(directions) == 1 and all(one.differs for one in changes)
 
 
-def nearest(steps: Iterable[int], step: float) -> int:
-    """The one of these steps that is nearest in log step."""
-    return min(steps, key=lambda one: abs(math.log1p(one) - math.log1p(step)))
+def nearest(steps: Iterable[float], step: float) -> int:
+    """The place of the one of these steps that is nearest in log step."""
+    return int(np.abs(np.log1p(np.fromiter(steps, float)) - math.log1p(step)).argmin())
 
 
-def usable_at_all(rows: Mapping[str, Sequence[Row]]) -> list[int]:
-    """The steps of the checkpoints that are usable at all of these settings; none where there is no setting."""
+def sampled_at_all(rows: Mapping[str, Sequence[Row]]) -> list[int]:
+    """The steps of the checkpoints that are sampled at all of these settings; none where there is no setting."""
     if not rows:
         return []
-    usable = [{row["step"] for row in estimates if is_usable(row)} for estimates in rows.values()]
-    return sorted(set.intersection(*usable))
+    sampled = [{row["step"] for row in estimates if is_sampled(row)} for estimates in rows.values()]
+    return sorted(set.intersection(*sampled))

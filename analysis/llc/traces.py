@@ -140,6 +140,24 @@ def digest_of(params: Params) -> bytes:
     return digest.digest()
 
 
+def chain_llcs(run: Path, settings: Settings, step: int) -> np.ndarray:
+    """The LLC of each chain [C] of a checkpoint that is estimated: nbeta times its mean excess loss after the burn-in.
+
+    `StoreError` if the file is not the traces of one.
+    """
+    path = trace_file(run, settings, step)
+    with _reading_traces(path):
+        excess = read_npz(path, ("excess",))["excess"].astype(np.float64)
+        return chain_means(excess, settings)
+
+
+def chain_means(excess: np.ndarray, settings: Settings) -> np.ndarray:
+    """The same of excess losses [C, T], the burn-in included."""
+    with np.errstate(invalid="ignore", over="ignore"):  # of chains that diverged
+        means: np.ndarray = settings.nbeta * excess[:, settings.burn_in :].mean(axis=1)
+    return means
+
+
 # --- all of a run ---
 
 

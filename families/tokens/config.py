@@ -3,7 +3,7 @@
 `markov` are chains whose transitions the context alone tells, after Edelman et al. 2024; `markov_plateau` starts from
 small tables, so that it waits before it learns bigrams. `triggers` is a bigram language in which some symbols have a
 successor that the context alone tells, after Bietti et al. 2023. `text` is text, after Hoogland et al. 2024, and
-`text_control` text of which a quarter of the windows is random symbols that come twice.
+`text_control` text of which half of the windows are random symbols that come again and again.
 """
 
 from __future__ import annotations
@@ -189,9 +189,10 @@ CONTROL = TEXT | {
     "layer_norm": False,
     "embedding_std": 0.0,
     "positions": "relative",
-    "repeated_share": 0.25,
+    "repeated_share": 0.5,
+    "shortest_repeat": 8,
+    "batch_size": 32,
     "warmup_steps": 100,
-    "steps": 1500,
 }
 
 MODELS: dict[str, dict[str, Preset]] = {
@@ -202,7 +203,7 @@ MODELS: dict[str, dict[str, Preset]] = {
     "markov_plateau": {"default": Preset(PLATEAU), "paper": Preset(PLATEAU | {"num_tokens": 100})},
     "triggers": {"default": Preset(TRIGGERS), "paper": Preset(TRIGGERS | {"num_tokens": 256, "steps": 10_000})},
     "text": {"default": Preset(TEXT), "paper": Preset(TEXT | {"d_model": 256, "steps": 50_000})},
-    "text_control": {"default": Preset(CONTROL), "paper": Preset(CONTROL | {"steps": 3000})},
+    "text_control": {"default": Preset(CONTROL), "paper": Preset(CONTROL | {"steps": 10_000})},
 }
 
 DEFAULT = TokensConfig()

@@ -22,6 +22,7 @@ OF_SOURCE = {
     "trigger_rate": ("triggers",),
     "file": ("triggers", "text"),
     "repeated_share": ("text",),
+    "shortest_repeat": ("text",),
 }
 
 
@@ -46,7 +47,10 @@ class TokenData:
     trigger_rate: float = field(0.15, "triggers: how likely a symbol is one", low=0, high=1)
     file: str = field("", "text and triggers: a text file, or a folder of such; empty: the sample that comes with it")
     repeated_share: float = field(
-        0.0, "text: of the training windows, those of random symbols that come twice", low=0, high=1
+        0.0, "text: of the training windows, those of random symbols that come again", low=0, high=1
+    )
+    shortest_repeat: int = field(
+        0, "text: fewest symbols after which random ones come again; 0: half a window always, so that distance tells"
     )
     start_token: bool = field(False, "a symbol of its own stands before every sequence")
 
@@ -69,6 +73,11 @@ class TokenData:
         require(
             rows <= MOST_ROWS,
             f"chain_order {self.chain_order} and num_symbols {self.num_symbols} have {rows} rows, too many",
+        )
+        half = -(-self.num_tokens // 2)
+        require(
+            self.shortest_repeat == 0 or (2 <= self.shortest_repeat <= half and self.repeated_share > 0),
+            f"shortest_repeat is {self.shortest_repeat}; it is 0, or from 2 to {half} where repeated_share is above 0",
         )
         if self.num_chains != math.inf:
             whole = isinstance(self.num_chains, int) and 1 <= self.num_chains < TOO_MANY

@@ -227,7 +227,9 @@ def predictors_of_triggers(config: TokensConfig) -> dict[str, Predictor]:
 def sample_text(key: Array, data: TokenData, count: int, batched: Mapping[str, Any], shared: Shared) -> Array:
     """Windows of the training text."""
     x = text.windows(key, {name: jnp.asarray(array) for name, array in shared.items()}, count, data.num_tokens)
-    return text.with_repeated(key, x, data.repeated_share, data.num_symbols) if data.repeated_share else x
+    if not data.repeated_share:
+        return x
+    return text.with_repeated(key, x, data.repeated_share, data.num_symbols, data.shortest_repeat)
 
 
 WINDOWS_OF = {Purpose.EVAL: 0, Purpose.TEST_SET: 1}

@@ -123,12 +123,20 @@ def windows(key: Array, shared: Mapping[str, Array], count: int, num_tokens: int
     return found
 
 
-def with_repeated(key: Array, x: Array, share: float, num_symbols: int) -> Array:
-    """Windows of which about a `share` is replaced by random symbols that come twice, [r][r]; of odd T one more."""
+def with_repeated(key: Array, x: Array, share: float, num_symbols: int, shortest: int = 0) -> Array:
+    """Windows [B, T] of which about a `share` is replaced by random symbols that come again and again, [r][r]...
+
+    |r| is half of T (of odd T one more), or with `shortest` uniform from that to half of T, of each window its own.
+    Where |r| is always the same, a head can copy by distance alone, and need not look at any symbol.
+    """
     half = -(-x.shape[1] // 2)
     random = jax.random.randint(purpose_key(key, Purpose.TASK), (len(x), half), 0, num_symbols)
     chosen = jax.random.bernoulli(purpose_key(key, Purpose.CHOICE), share, (len(x), 1))
-    return jnp.where(chosen, jnp.concatenate([random, random], axis=1)[:, : x.shape[1]], x)
+    again = jnp.concatenate([random, random], axis=1)[:, : x.shape[1]]
+    if shortest:
+        lengths = jax.random.randint(purpose_key(key, Purpose.DISTRACTOR_PLACE), (len(x), 1), shortest, half + 1)
+        again = jnp.take_along_axis(random, jnp.arange(x.shape[1])[None] % lengths, axis=1)
+    return jnp.where(chosen, again, x)
 
 
 def divided(pieces: Sequence[np.ndarray], num_tokens: int) -> np.ndarray:

@@ -17,7 +17,8 @@ FACTS: dict[str, tuple[str, ...]] = {
     "Two layers learn what triggers are followed by, one layer does not.": ("triggers_accuracy", "triggers_one_layer"),
     "On text bigrams come first, then positions and longer n-grams.": ("text_bigrams", "text_positions", "text_ngrams"),
     "At the end a decoder of text is behind counts of three symbols.": ("text_kneser_ney",),
-    "Where a part of the windows comes twice, a head looks at what followed before.": ("control_prefix",),
+    "Where random symbols come again after as many others always, a head looks at what followed before.": ("control_prefix",),
+    "Where random symbols come again after varying numbers of others, a head looks at what followed before.": ("repeats_prefix", "repeats_copies"),
     "On text no induction appears after a few passes through it.": ("text_icl", "text_prefix"),
     "On text no induction appears after ten times as many symbols.": ("long_prefix", "long_icl"),
 }

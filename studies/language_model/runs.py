@@ -21,6 +21,8 @@ CHAINS = (1, 4, 16, 64, 256, 1024)  # of a pool
 PHASES = {"eval_every": 25, "log_records": 12}
 LAYER_NORM = {"start_token": True, "steps": 2500} | PHASES
 ON_TEXT = {"file": CORPUS}
+# a quarter of the windows are [r][r] of always the same length: what was trained first
+AT_ONE_DISTANCE = {"repeated_share": 0.25, "shortest_repeat": 0, "batch_size": 16, "steps": 1500}
 # 16 600 steps of 32 windows are 68 million symbols, 21 times the training text
 LONG = ON_TEXT | {"batch_size": 32, "steps": 16_600, "eval_every": 500, "patience": 2}
 # an estimate takes about a minute of a core; those of pilot 0 had mixed, but were off a minimum
@@ -44,7 +46,8 @@ RUNS: dict[str, Runs] = {
     "triggers_one_layer": Runs("triggers", {"num_layers": 1}, fresh(68)),
     # text
     "text": Runs("text", ON_TEXT, fresh(69), needs=CORPUS),
-    "text_control": Runs("text_control", ON_TEXT, fresh(70), needs=CORPUS),
+    "text_control": Runs("text_control", ON_TEXT | AT_ONE_DISTANCE, fresh(70), needs=CORPUS),
+    "text_repeats": Runs("text_control", ON_TEXT, fresh(73), needs=CORPUS),
     "text_long": Runs("text", LONG, fresh(71, 3), needs=CORPUS),
 }
 
@@ -83,5 +86,5 @@ def _with_llc(run: Path) -> None:
 ANALYSES: Mapping[str, Callable[[Path], None]] = {
     **dict.fromkeys(("markov", "sparse_chains", "dense_chains"), _implied),
     "developing": _with_llc,
-    **dict.fromkeys(("triggers", "text", "text_control", "text_long"), _developed),
+    **dict.fromkeys(("triggers", "text", "text_control", "text_repeats", "text_long"), _developed),
 }

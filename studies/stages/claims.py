@@ -13,7 +13,7 @@ control of some claim:
 - Milestones: equal fraction of the schedule (exponent 1), or equal integral of the learning rate (exponent 1/2).
 - LLC of two tasks over one: a twin with other data.
 
-What a claimed stage is: `analysis.development.nulls`. Sources of ranges: "text" (the paper, or its published
+Claims on stages, and on what the LLC over training measures, are in `measured_claims`. Sources of ranges: "text" (the paper, or its published
 data), "derived" (a null or a limit), "ours" (a pilot run, or our choice).
 """
 
@@ -22,7 +22,7 @@ from __future__ import annotations
 from typing import Any
 
 from icl_lab.studies.claim import CARROLL, OURS, UNBOUNDED, Claim, Rival, Without
-from icl_lab.studies.stages import measures, published
+from icl_lab.studies.stages import measured_claims, measures, published
 
 HOOGLAND = "Hoogland et al. 2024, arXiv 2402.02364"
 DERIVED, TEXT, CHOSEN = "derived", "text", "ours"
@@ -59,19 +59,13 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("narrow_forms", "forms", "M = 2, 16 channels: share of random walks, of its own steps, that have as many forms", 0.5, 0.25, 1.0, DERIVED, FORMS, "narrow_two_tasks", scale="fraction", **BY_US, **IS_NULL),
     # linear attention, quick
     Claim("linear_llc", "-", "one linear layer, last third of training: LLC at nβ = 133, gamma = 1333", 2.4, 2.0, 2.8, CHOSEN, measures.late_llc("default"), "linear_layer", **BY_US, **OVER_TRAINING),
-    Claim("linear_stage", "-", "one linear layer: at least one stage differs from its nulls at all unsaturated settings", 1.0, 1.0, UNBOUNDED, CHOSEN, measures.claimed_stages, "linear_layer", scale="nonnegative", every=True, **BY_US, **OVER_TRAINING),
-    Claim("linear_stage_end", "-", "one linear layer: log2 of the step from which the LLC is on the plateau after the first claimed stage", 9.0, 7.5, 10.0, CHOSEN, measures.log2_of(measures.plateau_after_first_stage("since")), "linear_layer", scale="linear", spacing=0.4, **BY_US, **OVER_TRAINING),
-    Claim("linear_stage_support", "-", "one linear layer: share of posterior draws of the LLC's curve that have this plateau", 0.95, 0.8, 1.0, CHOSEN, measures.plateau_after_first_stage("support"), "linear_layer", scale="fraction", **BY_US, **OVER_TRAINING),
     Claim("linear_slope", "-", "one linear layer, usable checkpoints: slope of the LLC in the loss over -nβ", 0.2, 0.0, 0.6, CHOSEN, measures.loss_slope_over("default", usable_only=True), "linear_layer", scale="linear", **BY_US, **OVER_TRAINING),
     Claim("linear_alignment", "-", "one linear layer, usable checkpoints: partial rank correlation, given the step, of the LLC and the cosine with one step of gradient descent, less that with another seed's cosine", 0.2, 0.1, UNBOUNDED, CHOSEN, measures.beyond_other_seed(measures.rank_with_alignment("default")), "linear_layer", paired="linear_layer_next", scale="rank_difference", **BY_US, **WITHIN),
-    Claim("linear_layers_stage", "-", "two recurrent linear layers: at least one stage differs from its nulls at all unsaturated settings", 1.0, 1.0, UNBOUNDED, CHOSEN, measures.claimed_stages, "linear_layers", "full", scale="nonnegative", every=True, **BY_US, **OVER_TRAINING),
     Claim("linear_layers_turn", "-", "two recurrent linear layers, from the largest cosine with two steps of gradient descent on: partial rank correlation, given the step, of the LLC and that cosine, which falls as they turn to GD++, less that with another seed's cosine", -0.2, -UNBOUNDED, -0.1, CHOSEN, measures.beyond_other_seed(measures.rank_with_alignment("default", after_peak=True)), "linear_layers", "full", paired="linear_layers_next", scale="rank_difference", **BY_US, **WITHIN),
     Claim("linear_alignment_20", "-", "one linear layer, N = D = 20, usable checkpoints: partial rank correlation, given the step, of the LLC and the cosine with one step of gradient descent, less that with another seed's cosine", 0.2, 0.1, UNBOUNDED, CHOSEN, measures.beyond_other_seed(measures.rank_with_alignment("default")), "linear_layer_of_20", "full", paired="linear_layer_of_20_next", scale="rank_difference", **BY_US, **WITHIN),
     # one task and two tasks, full
     Claim("two_tasks_is_loss", "1", "M = 2, published setting: slope of the LLC in the loss over -nβ", 1.0, 0.95, 1.05, DERIVED, SLOPE("published"), "two_unit_tasks", "full", scale="linear", **BY_US, **IS_NULL),
     Claim("one_task_is_loss", "1", "M = 1, published setting: slope of the LLC in the loss over -nβ", 1.0, 0.95, 1.05, DERIVED, SLOPE("published"), "one_unit_task", "full", scale="linear", **BY_US, **IS_NULL),
-    Claim("two_tasks_stage", "1", "M = 2: at least one stage differs from its nulls at all unsaturated settings", 1.0, 1.0, UNBOUNDED, CHOSEN, measures.claimed_stages, "two_unit_tasks", "full", scale="nonnegative", every=True, **BY_US, **OVER_TRAINING),
-    Claim("one_task_stage", "1", "M = 1: at least one stage differs from its nulls at all unsaturated settings", 1.0, 1.0, UNBOUNDED, CHOSEN, measures.claimed_stages, "one_unit_task", "full", scale="nonnegative", every=True, **BY_US, **OVER_TRAINING),
     Claim("two_tasks_fall", "1", "M = 2, default setting: LLC in the last third of training over the largest of usable checkpoints", 0.25, 0.0, 0.6, CHOSEN, measures.late_over_largest("default"), "two_unit_tasks", "full", **BY_US, **OVER_TRAINING),
     Claim("two_tasks_fall_constant", "1", "M = 2, constant learning rate, default setting: LLC in the last third of training over the largest of usable checkpoints", 0.3, 0.0, 0.6, CHOSEN, measures.late_over_largest("default"), "two_unit_tasks_constant", "full", **BY_US, **OVER_TRAINING),
     Claim("two_tasks_cost", "1", "default setting, last third of training: LLC at M = 2 over LLC at M = 1", 1.8, 1.3, UNBOUNDED, CHOSEN, measures.late_llc_over("default"), "two_unit_tasks", "full", "one_unit_task", control=Rival("one task over one task of other data", runs=("one_unit_task_again", "one_unit_task")), **BY_US),
@@ -82,7 +76,6 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("decline", "2", "published setting: fall of the LLC from its largest to the end, over the largest", 0.2, 0.1, 0.35, TEXT, measures.decline("published"), "short_schedule", "full", scale="fraction", control=Rival("the same at a constant learning rate", runs=("constant_rate",)), **IN_SHORT),
     Claim("decline_without_norms", "2", "without layer norms, published setting: fall of the LLC from its largest to the end, over the largest", 0.05, 0.0, 0.1, CHOSEN, measures.decline("published"), "no_layer_norm", "full", scale="fraction", control=Rival("the same with layer norms", runs=("short_schedule",)), **BY_US),
     Claim("rise_is_loss_doubled", "2", "residual doubled, published setting, up to the largest LLC: slope of the LLC in the loss over -nβ", 1.0, 0.95, 1.05, DERIVED, measures.loss_slope_of_rise("published"), "doubled_residual", "full", scale="linear", **BY_US, **IS_NULL),
-    Claim("regression_stage", "2", "70 000 steps: at least one stage differs from its nulls at all unsaturated settings", 1.0, 1.0, UNBOUNDED, CHOSEN, measures.claimed_stages, "short_schedule_stages", "full", scale="nonnegative", every=True, **BY_US | OVER_TRAINING),
     Claim("regression_variance", "PCA", "70 000 steps: share of random walks, of its own steps, whose first component has less of the variance", 0.5, 0.25, 0.75, DERIVED, SHARE, "short_schedule", "full", scale="fraction", **BY_US, **IS_NULL),
     Claim("regression_forms", "forms", "70 000 steps: share of random walks, of its own steps, that have as many forms", 0.5, 0.25, 1.0, DERIVED, FORMS, "short_schedule", "full", scale="fraction", **BY_US, **IS_NULL),
     Claim("squared_prediction", "4", "500 000 steps: least mean squared prediction over training", 0.013, 0.003, 0.03, TEXT, measures.least_of("id_squared_prediction"), "long_schedule", "full", **BY_HOOGLAND | OVER_TRAINING),
@@ -101,5 +94,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("llc_with_distance", "3", "M = 16, default setting: partial rank correlation over training, given the step, of the LLC and the distance to ridge, less that with another seed's distance", 0.2, 0.1, UNBOUNDED, CHOSEN, measures.beyond_other_seed(measures.rank_with_distance("default", 16)), "pools_of_tasks", "full", paired="pools_of_tasks_next", scale="fisher", **BY_US, **WITHIN),
     Claim("llc_of_few", "3", "default setting, last third of training: LLC at M = 4 over LLC at M = ∞", 0.5, 0.0, 0.8, CHOSEN, measures.pool_over_infinite("default", 4), "pools_of_tasks", "full", **BY_CARROLL),
     Claim("llc_of_some", "3", "default setting, last third of training: LLC at M = 64 over LLC at M = ∞, which small pools' LLC crosses in the paper", 1.2, 1.0, UNBOUNDED, CHOSEN, measures.pool_over_infinite("default", 64), "pools_of_tasks", "full", **BY_CARROLL),
+    # what the LLC over training measures
+    *measured_claims.CLAIMS,
 )
 # fmt: on

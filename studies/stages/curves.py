@@ -13,7 +13,7 @@ from icl_lab.store import layout
 from icl_lab.store.readers import read_csv
 from icl_lab.store.rundir import read_config
 from icl_lab.studies.curve_rows import Row, Series
-from icl_lab.studies.stages import measures
+from icl_lab.studies.stages import measured, measures
 from icl_lab.studies.stages.measures import facts, late_llc, table, usable
 from icl_lab.studies.stages.published import LLC as PAPERS_LLC
 from icl_lab.studies.task_diversity.measures import gain
@@ -39,6 +39,20 @@ def llc(labels: Mapping[str, str], *settings: str) -> Curves:
         return {
             (f"LLC, {setting}", labels[name]): (from_one(good["step"]), good[f"llc_{setting}"].to_numpy(float))
             for setting, good in rows.items()
+        }
+
+    return curves
+
+
+def beside_curvature(labels: Mapping[str, str]) -> Curves:
+    """The LLC of sampled checkpoints and its quadratic prediction there, a panel for each runs' name."""
+
+    def curves(run: Path, name: str) -> Series:
+        own = measured.estimates(run)
+        steps = from_one(own.steps)
+        return {
+            (labels[name], "LLC"): (steps, own.llc.mean(axis=1)),
+            (labels[name], "quadratic prediction"): (steps, own.predicted),
         }
 
     return curves

@@ -6,8 +6,8 @@ import math
 from functools import partial
 
 from icl_lab.studies.figure import AnyFigure, Figure, Plane, of_first_seed
-from icl_lab.studies.stage_figure import Stages
 from icl_lab.studies.stages import curves
+from icl_lab.studies.stages.measured_claims import MODELS
 
 STEP, SHARE, LLC = "training step, from 1", "share of the schedule", "LLC"
 NARROW = {"narrow_one_task": "M = 1", "narrow_one_task_again": "M = 1, other data", "narrow_two_tasks": "M = 2"}
@@ -38,21 +38,23 @@ LONG = {"long_schedule": "batch 64"}
 BATCHES = LONG | {"large_batch": "batch 256"}
 OVER_LENGTHS = {"llc_published": "LLC, published", "weight_norm": "norm of the weights"}
 
+MEASURED = {f"measured_{name}": label for name, label in MODELS.items()}
+
 _figure = partial(Figure, limit=math.inf)  # an LLC or a norm above 100 has not diverged
 _plane = partial(Plane, paths=curves.plane, x_label="PC1", y_label="PC2", points="hollow: forms", whose=of_first_seed)
 
 
 # fmt: off
 FIGURES: tuple[AnyFigure, ...] = (
+    _figure("measured_linear", "One layer of linear attention: the LLC over training is what the Hessian predicts", ("measured_linear",), curves.beside_curvature(MEASURED), STEP, LLC, log_x=True, means=False, by_seed=True, scale="linear"),
+    _figure("measured", "Decoders: the LLC over training, and what the Hessian predicts", tuple(MEASURED)[1:], curves.beside_curvature(MEASURED), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full", scale="linear"),
     _figure("narrow_llc", "One task and two tasks, 16 channels: LLC of usable checkpoints", tuple(NARROW), curves.llc(NARROW, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, scale="linear"),
     _figure("narrow_published", "At the published setting the LLC is nβ times the loss's fall; below zero, chains find lower losses", ("narrow_two_tasks",), curves.published(NARROW), STEP, LLC, log_x=True, means=False, by_seed=True, scale="linear"),
     _figure("narrow_components", "Two tasks, 16 channels: variance of the trajectory's components", ("narrow_two_tasks",), curves.components(NARROW), "component", "share", scale="fraction"),
     _plane("narrow_plane", "Two tasks, 16 channels: PCA of the outputs over training, and of a random walk of its steps", ("narrow_two_tasks",)),
     _figure("linear_llc", "One layer of linear attention has one rise; usable checkpoints", ("linear_layer",), curves.together(curves.llc(LINEAR, "default", "tight"), curves.smoothed(LINEAR)), STEP, LLC, log_x=True, means=False, by_seed=True, scale="linear"),
-    Stages("linear_stages", "One layer of linear attention: stages of the LLC", {"linear_layer": "one layer"}),
     _figure("unit_llc", "On two tasks the LLC rises and falls, on one less; usable checkpoints", tuple(UNIT), curves.together(curves.llc(UNIT, "default", "tight"), curves.smoothed(UNIT)), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full", scale="linear"),
     _figure("unit_constant", "On two tasks the LLC falls at a constant learning rate too; usable checkpoints", tuple(CONSTANT), curves.together(curves.llc(CONSTANT, "default"), curves.smoothed(CONSTANT)), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full", scale="linear"),
-    Stages("unit_stages", "Stages of the LLC on one task and on two", ONE_AND_TWO, profile="full"),
     _figure("unit_published", "One task and two tasks: LLC at the published setting, and nβ times the loss's fall", ("one_unit_task", "two_unit_tasks"), curves.published(UNIT), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full", scale="linear"),
     _figure("linear_llcs", "Linear attention, each at settings of its own: LLC of usable checkpoints", tuple(LINEAR), curves.llc(LINEAR, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full", scale="linear"),
     _figure("regression_llc", "The regression transformer, 70 000 steps: LLC of usable checkpoints", tuple(UNSATURATED), curves.llc(UNSATURATED, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full", scale="linear"),
@@ -61,7 +63,6 @@ FIGURES: tuple[AnyFigure, ...] = (
     _figure("regression_structure", "The regression transformer, 70 000 steps: structure", tuple(SHORT), curves.metrics(STRUCTURE, SHORT), STEP, "", log_x=True, profile="full", scale=OF_STRUCTURE),
     _figure("regression_components", "The regression transformer, 70 000 steps: variance of the trajectory's components", tuple(SHORT), curves.components(SHORT), "component", "share", profile="full", scale="fraction"),
     _plane("regression_plane", "The regression transformer, 70 000 steps: PCA of the outputs over training, and of a random walk of its steps", tuple(SHORT), profile="full"),
-    Stages("regression_stages", "The regression transformer, 70 000 steps: stages of the LLC", UNSATURATED, profile="full"),
     _figure("controls_published", "The regression transformer and its controls: LLC at the published setting, and nβ times the loss's fall", tuple(CONTROLS), curves.published(CONTROLS), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full", scale="linear"),
     _figure("controls_behaviour", "The regression transformer and its controls: behaviour", tuple(CONTROLS), curves.metrics(BEHAVIOUR, CONTROLS), STEP, "", log_x=True, profile="full", scale=OF_BEHAVIOUR),
     _figure("controls_structure", "The regression transformer and its controls: structure", tuple(CONTROLS), curves.metrics(STRUCTURE, CONTROLS), STEP, "", log_x=True, profile="full", scale=OF_STRUCTURE),

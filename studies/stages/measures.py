@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from icl_lab.analysis.develop import rescaled_settings
-from icl_lab.analysis.development.milestones import LEAST
 from icl_lab.analysis.llc.checkpoints import estimate_run
 from icl_lab.analysis.llc.settings import Settings
 from icl_lab.store import layout
@@ -115,36 +114,6 @@ def late_over_largest(setting: str) -> Measure:
     return lambda run: late_llc(setting)(run) / float(usable(run, setting)[f"llc_{setting}"].max())
 
 
-def claimed_stages(run: Path) -> float:
-    """How many stages differ from their nulls at all unsaturated settings.
-
-    nan where fewer checkpoints are usable at all of these than stages need, so that none could be found.
-    """
-    if len(facts(run)["usable_at_all"]) < LEAST:
-        return math.nan
-    return float(sum(stage["claimed"] for stage in facts(run)["stages"]))
-
-
-def plateau_after_first_stage(field: str) -> Callable[[Path], float]:
-    """A field of the milestone at which the first claimed stage ends; nan if none is claimed, or it is the last.
-
-    "since" is the step from which the fitted curve's |slope| is below the bound, so that the stage is over; "support"
-    the share of posterior draws that have the milestone.
-    """
-
-    def measure(run: Path) -> float:
-        development, ends = facts(run), facts(run)["milestones"]
-        numbers = [stage["stage"] for stage in development["stages"] if stage["claimed"] and stage["stage"] < len(ends)]
-        return float(ends[min(numbers)][field]) if numbers else math.nan
-
-    return measure
-
-
-def log2_of(measure: Callable[[Path], float]) -> Callable[[Path], float]:
-    """The base-2 logarithm of a step: records evenly spaced in it resolve it to half their spacing."""
-    return lambda run: math.log2(measure(run))
-
-
 def decline(setting: str) -> Measure:
     """How far the LLC falls from its largest to the end, over the largest."""
 
@@ -173,6 +142,12 @@ def decline_over_norm_null(setting: str, with_loss: bool = False) -> Measure:
         return float((end[f"llc_{setting}"] - peak[f"llc_{setting}"]) / (of_norm + of_loss))
 
     return measure
+
+
+def rescaled_settings(settings: Settings, growth: float) -> Settings:
+    """The settings of the same radius relative to weights `growth` times as large; eps gamma is kept."""
+    eps = None if settings.eps is None else settings.eps / growth**2
+    return replace(settings, gamma=settings.gamma * growth**2, eps=eps)
 
 
 def _peak(run: Path, setting: str) -> int:

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 # fmt: off
 REMARKS: dict[str, str] = {
-    "one_task_stage": "In four runs the fitted curve has no plateau between its ends: the LLC falls slowly from step 250 on. The other four rise by 2.4 to 4.5 until step 250 or 400 and then fall by 2.1 to 2.9.",
     "two_tasks_cost": "At the end two tasks have 1.09 to 1.32 times the LLC of one; at its largest, near step 400, it is 2.5 times.",
     "narrow_variance": "In seven of eight runs the first component has more of the variance than in 97 % of walks that take the same steps with random signs, .78 against .66 on average: steps agree with those before them. It is no walk, which is not to say that it has stages.",
     "narrow_forms": "The runs have 12 to 16 forms and walks of their steps 11 to 12 on average: a few more, and too few to tell the two apart.",
-    "linear_stage_end": "In five seeds the plateau begins at step 516 to 730, in two at 1320 and 2470, where the fitted curve still rises or falls too steeply before, and in one, whose loss stays on its plateau until step 1500, at 2830.",
-    "linear_stage_support": "In two seeds only .46 and .66 of the curves that the LLCs allow have a plateau there: the others go over into the slow fall after it.",
     "linear_alignment": "Runs approach gradient descent along nearly the same curve, so another seed's cosine predicts the LLC nearly as well as the run's own.",
-    "linear_layers_stage": "Six of eight runs have one. In seed 9 the fitted curve has no plateau, and in seed 11 a change at one setting is not told from its nulls.",
     "linear_layers_turn": "In six of eight runs the LLC rises while the cosine falls more than it does beside another seed's cosine; in seeds 11 and 14 it does not.",
     "linear_alignment_20": "As with ten inputs: another seed's cosine predicts the LLC as well as the run's own.",
     "decline_is_norm": "The LLC falls by .39, .61 and .70 of the fall that weight growth alone predicts (trained on a CPU, with other records: .52, .64 and .67): the norm explains the sign and overpredicts the size.",
@@ -19,7 +15,6 @@ REMARKS: dict[str, str] = {
     "regression_variance": "The first component has .81 to .84 of the variance, walks of the same steps .75: steps agree with those before them. It is no walk, which is not to say that it has stages.",
     "decline": "The fall does not need the schedule: at a constant rate of the same mean the LLC falls by .20 to .26 of its largest, with the schedule by .20 to .33.",
     "decline_without_norms": "Without layer norms all chains diverge at the published setting, within 39 to 90 draws, so that there is no LLC to fall.",
-    "regression_stage": "All three runs have one: two a rise until step 4050 and 4230, all another from 35 000 or 36 000 to the end. The fall between is not claimed: from end to end growing weights make as much of it.",
     "icl_score": "The last position's loss is .40 to .54 and the first's 3.84 to 4.14. Seed 0, with 3.30, is alone below the range.",
     "last_llc": "The LLC is near the published curve until step 80 000 and then falls to 90 to 99, below all of the paper's seeds (116 to 141). Batches have 64 sequences; the paper's 256 are not run yet.",
     "losses_by_position": "Seeds differ from the one seed that is published by 8 to 18 %, three of five most at the last position, which has .40 to .54 and the paper's seed .48.",

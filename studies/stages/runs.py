@@ -61,6 +61,17 @@ RUNS: dict[str, Runs] = {
     "linear_layer_of_20": Runs("lsa1", LINEAR | {"dim": 20, "num_pairs": 20}, FURTHER_SEEDS),
 }
 
+# --- what the LLC over training measures: of each model eight seeds that nothing else is claimed of ---
+MEASURED: dict[str, Runs] = {
+    "linear": Runs("lsa1", LINEAR, fresh(140)),
+    "one_task": Runs("hoogland", NARROW | DENSE | UNIT_TASKS | {"num_tasks": 1}, fresh(141)),
+    "two_tasks": Runs("hoogland", NARROW | DENSE | UNIT_TASKS | {"num_tasks": 2}, fresh(142)),
+    "few_tasks": Runs("tiny", POOLS | {"num_tasks": 4}, fresh(143)),
+    "many_tasks": Runs("tiny", POOLS | {"num_tasks": math.inf}, fresh(144)),
+    "regression": Runs("hoogland", SHORT, fresh(145)),
+}
+RUNS |= {f"measured_{name}": runs.beside_others() for name, runs in MEASURED.items()}
+
 # the same runs shifted by one seed: the other seed of claims on two curves of a run
 _PAIRED = ("linear_layer", "linear_layers", "linear_layer_of_20", "pools_of_tasks")
 RUNS |= {f"{name}_next": RUNS[name].of_next_seeds() for name in _PAIRED}
@@ -104,6 +115,21 @@ OF_UNIT_TASKS = "0,4,7,12,20,33,55,91,150,247,408,500,674,1000,1112,1500,1836,20
 LATE = "3500,4000,4500,5000"  # the last third of training on one task, which its twin is compared in
 
 
+# --- what the LLC over training measures ---
+# eight chains find stages and eight are tested; settings are those above at which most checkpoints are usable, of the
+# linear layer with shorter steps, which add less than a tenth to the estimate
+SIXTEEN: dict[str, Any] = {"chains": 16, "burn_in": 200, "draws": 400, "tasks": 2048}
+ANNEAL = 0.5  # of the steps so far
+OF_MEASURED: dict[str, tuple[dict[str, Any], str]] = {
+    "linear": (OF_LINEAR["default"] | {"eps": 6e-5}, "all"),
+    "one_task": (SETTINGS["default"], "log:16:10"),
+    "two_tasks": (SETTINGS["default"], "log:16:10"),
+    "few_tasks": (OF_POOLS["default"], "log:12:500"),
+    "many_tasks": (OF_POOLS["default"], "log:12:500"),
+    "regression": (OF_REGRESSION["default"], "log:16:500"),
+}
+
+
 def _settings(chains: Mapping[str, Any], named: Mapping[str, Mapping[str, Any]] = SETTINGS) -> dict[str, Settings]:
     return {name: Settings(**fields, **chains) for name, fields in named.items()}
 
@@ -132,6 +158,14 @@ RECIPES: Mapping[str, dict[str, Any]] = {
     "pools_of_tasks": {"settings": _settings(FULL, OF_POOLS), "checkpoints": OVER_POOLS},
     "linear_layers": {"settings": _settings(FULL, OF_TWO_LAYERS)},
     "linear_layer_of_20": {"settings": _settings(FULL, OF_20_INPUTS)},
+    **{
+        f"measured_{name}": {
+            "settings": {"default": Settings(**setting, **SIXTEEN)},
+            "checkpoints": checkpoints,
+            "anneal": ANNEAL,
+        }
+        for name, (setting, checkpoints) in OF_MEASURED.items()
+    },
 }
 
 

@@ -1,30 +1,31 @@
 """`python -m analysis.develop`: one table and one figure, made again only where something differs; and after a kill."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import t
 
 from icl_lab.analysis import develop
-from icl_lab.analysis import develop as develop_command
-from icl_lab.analysis.development import nulls
+from icl_lab.analysis.development.annealed import annealed
+from icl_lab.analysis.development.found_stages import found_stages
+from icl_lab.analysis.development.nulls import Estimates
+from icl_lab.analysis.llc.checkpoints import checkpoints
+from icl_lab.analysis.llc.estimator import Estimator
 from icl_lab.analysis.llc.settings import Settings
+from icl_lab.analysis.loaded_run import load_run
 from icl_lab.plots import develop as plot
 from icl_lab.plots import style
 from icl_lab.store import layout
-from icl_lab.store.atomic import write_csv
-from icl_lab.store.llc_rows import usable
+from icl_lab.store.llc_rows import is_sampled
 from tests.doors import Refused, ran, refused
 from tests.runners.tiny import LSA1, SIZES, Workshop, copied
 
 __all__ = ["ran", "refused"]
-SMALL = ("--chains", 2, "--burn_in", 4, "--draws", 16, "--tasks", 64)
+SMALL = ("--chains", 4, "--burn_in", 4, "--draws", 16, "--tasks", 64)
 EVERY = ["10" if word == "30" else word for word in SIZES]
 FILES = (layout.DEVELOP, layout.DEVELOP_TABLE, layout.DEVELOP_STAGES)
 SETTINGS = ("default", "tight", "published")
@@ -58,8 +59,11 @@ def test_it_gathers_what_the_single_analyses_say(
         eps = facts["settings"][name]["eps"]
         own = llc[(llc["eps"] == eps) & (llc["gamma"] == facts["settings"][name]["gamma"])]
         np.testing.assert_array_equal(table[f"llc_{name}"], own.sort_values("step")["llc"])
-    good = {name: set(table["step"][usable(table, f"_{name}")]) for name in ("default", "tight")}
-    assert facts["usable_at_all"] == sorted(good["default"] & good["tight"])
+    estimates = {name: facts["estimates"][name] for name in SETTINGS}
+    for name, own in estimates.items():
+        np.testing.assert_allclose(np.mean(own["llc"], axis=1), table[f"llc_{name}"], rtol=1e-5)
+    both = np.array(estimates["default"]["sampled"]) & np.array(estimates["tight"]["sampled"])
+    assert facts["sampled_at_all"] == table["step"][both].tolist()
     count = sum(stage["claimed"] for stage in facts["stages"])
     assert f"{len(facts['stages'])}, of which {count} differ from their nulls" in said
     header = (run / layout.DEVELOP_STAGES).read_text().splitlines()[0]
@@ -72,37 +76,25 @@ def test_it_gathers_what_the_single_analyses_say(
     assert len(drawn[0].axes) == 5  # this model has no behaviour to show
 
 
-# --- stages, on rows made by hand ---
+# --- stages, on estimates made by hand ---
 
 STEPS = np.array([0, *np.unique(np.geomspace(1, 5000, 24).round().astype(int))])
 
 
-def rows_of(llc: np.ndarray, settings: Settings, sick: Sequence[int] = ()) -> list[dict[str, Any]]:
-    """Rows of an LLC table at one setting: errors of .02, a loss that falls a little, weights that grow by a half."""
-    half = 0.02 * float(t.ppf(0.975, 3))
-    grown = np.linspace(1.0, 1.5, len(STEPS))
-    words = {"verdict": ["none" if step in sick else "undecided" for step in STEPS], "reasons": ""}
-    columns = {"step": STEPS, "llc": llc, "llc_low": llc - half, "llc_high": llc + half, "loss": 1 - 0.01 * grown}
-    table = pd.DataFrame(columns | words | {"norm": grown, "null_loss": 2.0} | asdict(settings))
-    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
+def estimates_of(llc: np.ndarray, predicted: np.ndarray | None = None, sick: Sequence[int] = ()) -> Estimates:
+    """Sixteen chains whose means have errors of .02, a loss that falls a little; nothing predicted unless given."""
+    half = 0.02 * np.sqrt(8) * np.linspace(-1, 1, 8) / np.linspace(-1, 1, 8).std(ddof=1)
+    said = np.zeros(len(STEPS)) if predicted is None else predicted
+    sampled = ~np.isin(STEPS, sick)
+    chains = llc[:, None] + np.tile(half, 2)
+    return Estimates(STEPS.astype(float), np.linspace(1, 0.99, len(STEPS)), chains, said, 0 * said, sampled)
 
 
-def stages_of(
-    run: Path, llc: np.ndarray, monkeypatch: pytest.MonkeyPatch, sick: Sequence[int] = (), norm_falls: float = 0.0
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Milestones, and stages, of a curve at two settings; the norm null takes this much from the LLC."""
-    settings = {name: Settings(**develop_command.SETTINGS[name], chains=4) for name in ("default", "tight")}
-    rows = {name: rows_of(llc, own, sick) for name, own in settings.items()}
-    write_csv(run / layout.LLC, [{"settings": settings[name].name, **row} for name in rows for row in rows[name]])
-
-    def rescaled(run: Path, own: Settings, step: str) -> Iterator[dict[str, Any]]:
-        (start,) = (row for row in rows["default"] if row["step"] == int(step))
-        yield start | {name: start[name] - norm_falls for name in ("llc", "llc_low", "llc_high")}
-
-    monkeypatch.setattr(develop, "estimate_run", rescaled)
-    good = nulls.usable_at_all(rows)
-    found = develop.llc_stages(run, settings["default"], good)
-    return found.milestones, develop.stage_rows(run, develop.Recipe(settings), rows, found.stages, good)
+def stages_of(run: Path, own: Estimates) -> list[dict[str, Any]]:
+    """The rows of stages at two settings that agree."""
+    recipe = develop.Recipe({name: Settings(**develop.SETTINGS[name]) for name in ("default", "tight")})
+    tested = develop.Tested(load_run(run), recipe, dict.fromkeys(recipe.settings, own), {})
+    return develop.stage_rows(tested, found_stages(own))
 
 
 def rise(at: float, height: float) -> np.ndarray:
@@ -113,54 +105,86 @@ def claimed(rows: Sequence[Mapping[str, Any]]) -> set[tuple[str, bool]]:
     return {(row["type"], row["claimed"]) for row in rows if row["type"] != "undecided"}
 
 
-def test_a_rise_between_two_plateaus_is_claimed_and_found_where_it_is(
-    run: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    places, rows = stages_of(run, rise(200, 3.0), monkeypatch)
-    assert places
+def test_a_rise_between_two_plateaus_is_claimed_and_found_where_it_is(run: Path) -> None:
+    rows = stages_of(run, estimates_of(rise(200, 3.0)))
     assert claimed(rows) == {("A", True)}
     own = next(row for row in rows if row["type"] == "A")
     assert own["start"] < 200 < own["end"]
-    assert np.isnan(own["norm_null"])
+    assert np.isnan(own["delta_annealed"])
+    assert own["p_annealed"] is None
 
 
-def test_change_points_are_where_the_llc_bends_at_usable_checkpoints(
-    run: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Flat in log step, then a line, and a checkpoint that is not usable with another value; few have none."""
-    at = int(STEPS[12])
-    llc = 3.0 * np.clip(np.log1p(STEPS) - np.log1p(at), 0, None)
-    llc[5] += 9.0
-    stages_of(run, llc, monkeypatch)
-    default = Settings(**develop_command.SETTINGS["default"], chains=4)
-    good = [int(step) for number, step in enumerate(STEPS) if number != 5]
-    (point,) = develop.llc_stages(run, default, good).change_points
-    assert point["step"] == at
-    assert (point["before"], point["after"]) == (pytest.approx(0.0, abs=0.02), pytest.approx(3.0, abs=0.05))
-    assert len(develop.llc_stages(run, default, [int(step) for step in STEPS]).change_points) > 1
-    assert develop.llc_stages(run, default, good[:5]).change_points == []
-
-
-def test_a_line_and_noise_have_no_stage(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    noise = np.random.default_rng(0).normal(size=len(STEPS)) * 0.02
-    assert stages_of(run, np.log1p(STEPS) + noise, monkeypatch) == ([], [])
-    assert stages_of(run, noise, monkeypatch) == ([], [])
-
-
-def test_a_fall_is_claimed_beyond_what_the_norm_explains(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fall_is_claimed_beyond_what_the_hessian_explains(run: Path) -> None:
     falling = 3.0 - rise(200, 2.0)
-    assert claimed(stages_of(run, falling, monkeypatch)[1]) == {("B", True)}
-    assert claimed(stages_of(run, falling, monkeypatch, norm_falls=2.0)[1]) == {("B", False)}
+    assert claimed(stages_of(run, estimates_of(falling))) == {("B", True)}
+    assert claimed(stages_of(run, estimates_of(falling, predicted=falling))) == {("B", False)}
 
 
-def test_checkpoints_that_are_not_usable_are_in_no_stage(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_and_noise_have_no_stage(run: Path) -> None:
+    noise = np.random.default_rng(0).normal(size=len(STEPS)) * 0.02
+    assert stages_of(run, estimates_of(np.log1p(STEPS) + noise)) == []
+    assert stages_of(run, estimates_of(noise)) == []
+
+
+def test_checkpoints_whose_chains_did_not_sample_are_in_no_stage(run: Path) -> None:
     sick, wild = [int(step) for step in STEPS[::3]], rise(200, 3.0)
     wild[::3] -= 5.0
-    places, rows = stages_of(run, wild, monkeypatch, sick)
+    rows = stages_of(run, estimates_of(wild, sick=sick))
     assert claimed(rows) == {("A", True)}
-    assert places == stages_of(run, rise(200, 3.0), monkeypatch, sick)[0]
     assert not {row[end] for row in rows for end in ("start", "end")} & set(sick)
-    assert stages_of(run, rise(200, 3.0), monkeypatch, [int(step) for step in STEPS[5:]]) == ([], [])
+    assert stages_of(run, estimates_of(wild, sick=[int(step) for step in STEPS[5:]])) == []
+
+
+@pytest.mark.slow
+def test_other_seeds_and_branches_are_nulls_where_they_are_asked_for(workshop: Workshop, run: Path) -> None:
+    seventh = workshop.finished("other", LSA1, "--config.snapshots=true", "--seed", "7", sizes=EVERY)
+    other = copied(seventh, run.parent / "other")
+    flags = ("--settings", "a=5e-5:133:4000", "--burn_in", 100, "--draws", 100)
+    developed(workshop, other, *flags)
+    developed(workshop, run, *flags, "--also", other, "--anneal", 0.5)
+    facts = json.loads((run / layout.DEVELOP).read_text())
+    stages = pd.read_csv(run / layout.DEVELOP_STAGES)
+    assert [*facts["estimates"]["a"]] == [*Estimates._fields]
+    assert {"delta_of_loss", "p_of_loss", "delta_annealed", "p_annealed"} <= {*stages}
+    own = stages[stages["setting"] == "a"]
+    assert own["p_of_loss"].notna().all()
+    assert own["p_annealed"].notna().all()
+    (largest,) = facts["largest_changes"].values()
+    assert largest["start"] < largest["end"]
+    assert not {"p_of_loss", "p_annealed"} & {name for name, value in largest.items() if value is None}
+
+
+def test_the_branches_of_a_run_are_estimated_at_their_ends(run: Path) -> None:
+    """From a step of the run, as the chains of a checkpoint are; nothing but the rate differs."""
+    settings = {"tight": Settings(eps=1e-4, nbeta=133.3, gamma=4000.0, chains=4, burn_in=4, draws=16, tasks=64)}
+    branches = develop.Branches(load_run(run), develop.Recipe(settings, anneal=0.5))
+    ((step, params),) = checkpoints(run, 100, "100")
+    ended = annealed(load_run(run).config, {}, params, step, 0.5)
+    row, traces = Estimator(load_run(run).config, settings["tight"], {})(100, ended)
+    expected = settings["tight"].nbeta * traces["excess"].astype(float)[:, 4:].mean(axis=1)
+    found = branches("tight", 100)
+    np.testing.assert_array_equal(found, expected if is_sampled(row) else expected[:0])
+
+
+@pytest.mark.parametrize(
+    ("other", "sentence"),
+    [
+        ("itself", "have the same seeds"),
+        ("longer", "--also takes runs that differ in"),
+        ("bare", "is not developed; run python -m analysis.develop --run"),
+    ],
+)
+def test_others_are_developed_runs_of_one_training(
+    run: Path, tmp_path: Path, refused: Refused, other: str, sentence: str
+) -> None:
+    at = copied(run, tmp_path / "other")
+    config = json.loads((at / layout.CONFIG).read_text())
+    if other != "itself":
+        config |= {"data_seed": 9, "init_seed": 9}
+    if other == "longer":
+        config["training"]["lr"] = 0.5
+    (at / layout.CONFIG).write_text(json.dumps(config))
+    assert sentence in refused("analysis.develop", "--run", run, *SMALL, "--also", at)
 
 
 @pytest.mark.slow
@@ -202,6 +226,8 @@ def test_what_is_measured_already_is_left_alone(workshop: Workshop, run: Path) -
             "argument --settings: '0' is not a number above 0, from 1.18e-38 to 3.4e+38",
         ),
         (("--chains", 1), "argument --chains: '1' is not a whole number from 2 to 4096"),
+        (("--chains", 3), "chains is 3; half of them find where stages begin and end, and half are tested"),
+        (("--anneal", 11), "argument --anneal: '11' is not a number from 0 to 10 (a longer branch"),
         (("--checkpoints", "0,10"), "stages need 6"),
         (("--checkpoints", "7"), "has no snapshot of step 7"),
     ],

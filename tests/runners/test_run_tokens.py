@@ -204,6 +204,7 @@ def test_a_place_without_text_is_refused(refused: Refused, tmp_path: Path) -> No
         (["--num_symbols", 20, "--chain_order", 4], "chain_order 4 and num_symbols 20 have 160000 rows, too many"),
         (["--trigger_rate", 0.2], "trigger_rate is 0.2, but has no meaning for sequences of markov"),
         (["--config.repeated_share=0.5"], "repeated_share is 0.5, but has no meaning for sequences of markov"),
+        (["--config.shortest_repeat=5"], "shortest_repeat is 5, but has no meaning for sequences of markov"),
         (["--model", "text", "--num_chains", 4], "num_chains is 4, but has no meaning for sequences of text"),
         (["--model", "triggers", "--chain_order", 2], "chain_order is 2, but has no meaning for sequences of triggers"),
         (

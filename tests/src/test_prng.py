@@ -213,6 +213,7 @@ def test_purposes_are_pinned():
         "EIGENVALUES": 27,
         "TRAIN_FROM": 28,
         "FITTED": 29,
+        "ANNEALED": 30,
     }
 
 

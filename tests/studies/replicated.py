@@ -17,7 +17,7 @@ NOTHING = Without("a test of seeds")
 
 def study() -> Study:
     """The study, which other processes make by this function."""
-    runs = {"one": ONE, "next": ONE.of_next_seeds(), "other": OTHER, "several": SEVERAL}
+    runs = {"one": ONE, "next": ONE.of_next_seeds(), "other": OTHER, "several": SEVERAL, "beside": ONE.beside_others()}
     return Study(
         "reproduction",
         runs,
@@ -27,12 +27,19 @@ def study() -> Study:
             _claim("shifted", lambda run, other: 100 * seed_of(run) + seed_of(other), "one", paired="next"),
             _claim("even", seed_of, "one", among=lambda run: float(seed_of(run) % 2 == 0)),
             _claim("several", lambda runs: sum(map(seed_of, runs)), "several"),
+            _claim("beside", _beside, "beside"),
             _claim("drawn", lambda seed: 2.0 * seed, ""),
         ],
         analyses={"one": _analysed_once},
         file=Path(__file__),  # not of the house, whose ranges are in its history
         again=study,
     )
+
+
+def _beside(runs: tuple[Path, ...]) -> float:
+    """The seed of a run, and behind it those of the others: of 41, 42 and 44 4142.44 for the first."""
+    own, first, second = map(seed_of, runs)
+    return 100 * own + first + second / 100
 
 
 def seed_of(run: Path) -> float:

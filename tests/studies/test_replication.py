@@ -75,6 +75,7 @@ def test_runs_are_trained_with_the_seeds_and_nothing_else_is_written(
     assert "control      the other runs: 41, 42, 44" in said["own"]
     assert "control      the same networks untrained: 41, 42, 44" in said["weak"]
     assert "41: 4142, 42: 4244, 44: 4441" in said["shifted"]
+    assert "41: 4142.44, 42: 4241.44, 44: 4441.42" in said["beside"]
     assert "41: did not train, 42: 42, 44: 44; left out: 1 of 3 runs" in said["even"]
     assert "41: 82, 42: 84, 44: 88" in said["several"]
     assert "41: 82, 42: 84, 44: 88" in said["drawn"]
@@ -111,6 +112,7 @@ REFUSED = {
     "profile": (("--claims", "own", "--seeds", "21", "--profile", "gpu"), "leave --profile out"),
     "reuse": (("--claims", "own", "--reuse_seeds"), "--reuse_seeds needs --seeds"),
     "one_of_a_pair": (("--claims", "shifted", "--seeds", "21"), "shifted compares runs of two seeds"),
+    "one_of_all": (("--claims", "beside", "--seeds", "21"), "beside compares runs of two seeds"),
     "not_a_seed": (("--claims", "own", "--seeds", "21,x"), "argument --seeds: 'x' is not a whole number"),
     "negative": (("--claims", "own", "--seeds", "-1"), "argument --seeds: '-1' is not a whole number from 0"),
     "replaced_table": (("--claims", "own", "--seeds", "21", "--replace_table"), "leave --replace_table out"),

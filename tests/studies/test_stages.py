@@ -89,7 +89,6 @@ def test_a_development_of_an_earlier_version_is_read(tmp_path: Path) -> None:
         pd.testing.assert_frame_equal(measures.usable(own, setting)[["step", "llc_default"]], EXPECTED)
         pd.testing.assert_frame_equal(measures.usable(earlier, setting)[["step", "llc_default"]], EXPECTED)
     assert measures.table(earlier)["reasons_default"].tolist() == ["not mixed: +3.0 standard errors", "", "", ""]
-    assert measures.claimed_stages(own) == measures.claimed_stages(earlier) == 0.0
     assert measures.facts(earlier)["usable"] == {"default": [3, 4]}
 
 
@@ -97,23 +96,6 @@ def test_a_diverged_checkpoint_is_no_peak(tmp_path: Path) -> None:
     run = made(tmp_path, [0.0, math.nan, 4.0, 2.0])
     assert measures.peak_step("default")(run) == 100
     assert measures.decline("default")(run) == 0.5
-
-
-def test_claimed_stages_and_the_end_of_the_first(tmp_path: Path) -> None:
-    """The end is where the plateau begins at whose flattest place the stage ends; the last stage ends at none."""
-    claims, six = {0: False, 1: True, 2: True}, [*range(6)]
-    stages = [{"stage": number, "claimed": own} for number, own in claims.items()]
-    milestones = [{"since": 5.0, "step": 9.0, "support": 0.9}, {"since": 64.0, "step": 100.0, "support": 0.7}]
-    run = made(tmp_path, [0.0] * 4, stages=stages, usable_at_all=six, milestones=milestones)
-    assert measures.claimed_stages(run) == 2.0
-    assert measures.plateau_after_first_stage("since")(run) == 64
-    assert measures.plateau_after_first_stage("support")(run) == 0.7
-    assert measures.log2_of(measures.plateau_after_first_stage("since"))(run) == 6.0
-    last = made(tmp_path, [0.0] * 4, stages=stages[2:], usable_at_all=six, milestones=milestones)
-    assert math.isnan(measures.plateau_after_first_stage("since")(last))
-    without = made(tmp_path, [0.0] * 4, stages=stages[:1], usable_at_all=six, milestones=[])
-    assert measures.claimed_stages(without) == 0.0
-    assert math.isnan(measures.plateau_after_first_stage("since")(without))
 
 
 def test_slopes_over_usable_checkpoints_and_after_the_first(tmp_path: Path) -> None:
@@ -139,12 +121,6 @@ def test_a_decline_has_the_null_of_the_norm_and_of_both(tmp_path: Path, monkeypa
     assert measures.decline_over_norm_null("default")(run) == pytest.approx(-2.0 / -3.0)
     assert measures.decline_over_norm_null("default", with_loss=True)(run) == pytest.approx(-2.0 / (-3.0 + NBETA / 10))
     assert asked == [(pytest.approx(4 * SETTINGS["default"]["gamma"]), "100")] * 2
-
-
-def test_where_too_few_checkpoints_are_usable_the_number_of_stages_is_not_known(tmp_path: Path) -> None:
-    """It is not 0: a training none of whose late checkpoints is usable would contradict a claim never asked."""
-    assert math.isnan(measures.claimed_stages(made(tmp_path, [0.0] * 4, stages=[], usable_at_all=[*range(5)])))
-    assert measures.claimed_stages(made(tmp_path, [0.0] * 4, stages=[], usable_at_all=[*range(6)])) == 0.0
 
 
 def test_two_curves_that_have_only_time_in_common_have_no_partial_correlation(
@@ -363,8 +339,6 @@ def test_every_run_has_its_analysis_and_it_has_what_its_claims_ask() -> None:
     for claim in STUDY.claims:
         if "published" in claim.says:
             assert "published" in RECIPES[claim.runs]["settings"], claim.name
-        if claim.measure is measures.claimed_stages:
-            assert {"default", "tight"} <= set(RECIPES[claim.runs]["settings"]), claim.name
     assert all(runs.cells[0].config.snapshots for runs in RUNS.values())
 
 

@@ -36,7 +36,7 @@ SHARES = [0.03, pytest.param(1.0, marks=pytest.mark.slow)]
 # a figure of each kind in report/, small ones
 OF_STUDIES = {
     **{"capacity": "task_diversity", "quick_phase": "task_diversity", "weights_one_layer": "reproduction"},
-    **{"constructed_kq": "languages", "plateau_shares": "theory", "linear_stages": "stages"},
+    **{"constructed_kq": "languages", "plateau_shares": "theory", "linear_llc": "stages"},
     **{"distances_one_layer": "reproduction", "nearest_two_layers": "reproduction"},
 }
 WHOLE = ("weights_one_layer", "constructed_kq")  # matrices, of which a part is none

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icl_lab.analysis.development import nulls
+from icl_lab.analysis.development import nulls, of_loss
 from icl_lab.analysis.llc.estimate import of_traces
 from icl_lab.analysis.llc.mixing import NO_MOVEMENT
 from icl_lab.analysis.llc.settings import Settings
@@ -123,35 +123,42 @@ def test_a_cell_without_a_checkpoint_of_the_grid_is_not_recommended_and_no_cell_
 
 # --- stages ---
 
+CHAINS = np.linspace(-0.1, 0.1, 8)
+
+
+def rising(**other: float) -> nulls.Estimates:
+    """From 1 to 9 where the Hessian predicts no change; fields of the later checkpoint may be replaced."""
+    rows = [ROW | {"step": 0, "predicted": 1.0, "predicted_error": 0.1}, ROW | {"predicted": 1.0} | other]
+    return nulls.estimates_of(
+        [{"predicted_error": 0.1, **row} for row in rows], [CHAINS + 1, CHAINS + other.get("llc", 9.0)]
+    )
+
 
 @pytest.mark.parametrize("value", NOT_COMPUTED)
 def test_no_change_differs_from_its_nulls_where_a_p_value_is_not_computed(value: float | None) -> None:
-    end = ROW | {"llc": 9.0, "llc_low": 8.9, "llc_high": 9.1, "norm": 2.0}
-    change = nulls.change("s", ROW, end, None)
-    assert change.p_norm is None  # larger weights do not raise the LLC
+    change = nulls.change("s", rising(), 0, 1)
+    assert (change.p_of_loss, change.p_annealed) == (None, None)  # nobody asked
     assert nulls.claimed([change, change])
-    for name in ("p_zero", "p_loss", "p_norm"):
-        if (name, value) != ("p_norm", None):  # which is a null that does not apply
+    for name in ("p_zero", "p_predicted"):
+        assert not change._replace(**{name: value}).differs, name  # type: ignore[arg-type]
+    for name in ("p_of_loss", "p_annealed"):
+        if value is not None:
             assert not change._replace(**{name: value}).differs, name  # type: ignore[arg-type]
     assert not nulls.claimed([])
 
 
 @pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
-@pytest.mark.parametrize("side", ["start", "end"])
-@pytest.mark.parametrize("name", ["llc", "llc_low", "llc_high", "loss", "norm"])
+@pytest.mark.parametrize("name", ["llc", "llc_low", "llc_high", "predicted", "predicted_error"])
 @pytest.mark.parametrize("value", NOT_FINITE)
-def test_no_change_differs_from_its_nulls_where_a_number_of_a_row_is_missing(
-    side: str, name: str, value: float
-) -> None:
-    rows = {"start": ROW, "end": ROW | {"llc": 9.0, "llc_low": 8.9, "llc_high": 9.1, "norm": 2.0}}
-    assert nulls.change("s", rows["start"], rows["end"], None).differs
-    rows[side] = rows[side] | {name: value}
-    assert not nulls.change("s", rows["start"], rows["end"], None).differs
+def test_no_change_differs_from_its_nulls_where_a_number_of_a_row_is_missing(name: str, value: float) -> None:
+    assert nulls.change("s", rising(), 0, 1).differs
+    assert not nulls.change("s", rising(**{name: value}), 0, 1).differs
 
 
-def test_a_norm_null_that_applies_and_is_not_estimated_is_not_excluded() -> None:
-    fallen = ROW | {"llc": 1.0, "llc_low": 0.9, "llc_high": 1.1, "norm": 2.0}
-    assert not nulls.change("s", ROW, fallen, None).differs
+def test_a_null_of_the_loss_that_is_not_computed_is_not_excluded() -> None:
+    losses = np.geomspace(0.1, 2, 20)
+    gone = rising(loss=math.nan)
+    assert not nulls.change("s", gone, 0, 1, of_loss.fit(losses, losses)).differs
 
 
 # --- validation (its targets: tests/analysis/llc/test_validation.py) ---

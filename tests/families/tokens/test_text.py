@@ -71,6 +71,18 @@ def test_a_share_of_windows_is_random_symbols_twice() -> None:
     assert len(np.unique(found[changed])) == 200
 
 
+def test_repeats_come_again_after_as_many_symbols_as_each_window_has() -> None:
+    """Every distance from the shortest to half a window, so that no head can copy by distance alone."""
+    x = jnp.full((4000, 21), 999, jnp.int32)
+    found = np.asarray(text.with_repeated(key(0), x, 0.5, 900, shortest=4))
+    changed = found[(found != 999).any(axis=1)]
+    periods = [next(p for p in range(1, 21) if (row[p:] == row[:-p]).all()) for row in changed]
+    counts = Counter(periods)
+    assert sorted(counts) == [*range(4, 12)]
+    # 2000 draws of 8 periods: a count of 250 has a standard deviation of 15
+    assert all(abs(count - len(changed) / 8) < 75 for count in counts.values())
+
+
 def test_held_out_windows_are_in_no_training_text() -> None:
     found = text.text_of("", SYMBOLS)
     evaluation, test = text.held_out(found, LENGTH)

@@ -29,7 +29,7 @@ OTHER = {  # values of a stack's layers that are not their defaults
         "model.loss": "absolute_error",
     },  # of decoders of pairs
     **{f"data.{name}": "2" for name in ("chain_order", "concentration", "num_chains")},
-    **{"data.trigger_rate": "0.5", "data.repeated_share": "0.5", "data.file": "LICENSE"},
+    **{"data.trigger_rate": "0.5", "data.repeated_share": "0.5", "data.shortest_repeat": "4", "data.file": "LICENSE"},
 }
 # a flag of its own, and what comes with the other fields
 FOUND = {"preset", "plugins", "shared", "requires", "init_from"}

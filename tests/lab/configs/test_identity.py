@@ -34,7 +34,7 @@ OF_PRESETS = {
     "markov_plateau": {"default": "ce50c265cd6958c1", "paper": "cab223a4b5daaa34"},
     "triggers": {"default": "ffc6b5af217503c2", "paper": "c8faba7552189e5d"},
     "text": {"default": "288537580bbd7030", "paper": "12abe0186998b6d8"},
-    "text_control": {"default": "f93a89afdb38f255", "paper": "feb4f9b359a06dff"},
+    "text_control": {"default": "9f9e23bcd4bf134b", "paper": "a0b17da50538edb4"},
 }
 
 
