@@ -164,7 +164,7 @@ def _of(run: Path) -> str:
 
 
 @style.styled
-def draw_matrices(source: Path, title: str, to: Path | None = None) -> list[Path]:
+def draw_matrices(source: Path, title: str, to: Path | None = None, level: float = style.EARLIER_LEVEL) -> list[Path]:
     """Draws a table of row, column, measure, mean, low, high, seeds next to it, as .png and .pdf: a panel a measure."""
     table = _read(source, ("row", "column"))
     if table.duplicated(["row", "column", "measure"]).any():
@@ -198,12 +198,14 @@ def _matrices(table: pd.DataFrame, text: str) -> Figure:
 
 
 @style.styled
-def draw_over_training(source: Path, title: str, to: Path | None = None) -> list[Path]:
+def draw_over_training(
+    source: Path, title: str, to: Path | None = None, level: float = style.EARLIER_LEVEL
+) -> list[Path]:
     """Draws a table of algorithm, step, measure, mean, low, high, seeds next to it: the transformer over training."""
     table = _read(source, ("algorithm",), ("step",))
     with expecting(source, "a table of distances over training"):
         figure = _training_figure(table)
-        style.caption(figure, f"{title}; {_seeds(table)}, 95 % intervals")
+        style.caption(figure, f"{title}; {_seeds(table)}, {100 * level:g} % intervals")
         return style.save_both(figure, to or source)
 
 

@@ -63,7 +63,8 @@ AS_LINES = ("training step", "x", "share of the other model")  # axes along whic
 def draw_curves(source: Path, labels: Mapping[str, Any], to: Path | None = None) -> list[Path]:
     """Draws a table's curves next to it, as .png and .pdf; labels: title, x_label, y_label, log_x, log_y.
 
-    log_y: whether y is logarithmic, or the panels in which it is. interval: of what kind intervals are, if not t.
+    log_y: whether y is logarithmic, or the panels in which it is. interval: of what kind intervals are, if not t;
+    level: theirs, of earlier tables .95.
     """
     table = read_csv(source, NUMBERS, TEXT, infinite=("x",)).fillna({"panel": ""})
     _check_marks(source, table)
@@ -98,9 +99,7 @@ def _figure(table: pd.DataFrame, labels: Mapping[str, Any]) -> Figure:
     for panel, name in zip(axes[:, 0], panels, strict=True):  # where the axes lie is known now
         _draw_marks(panel, table[table["panel"] == name], looks)
     axes[-1, 0].set_xlabel(labels["x_label"])
-    style.finish(
-        figure, handles | curve_marks.handles(table), f"{labels['title']}; {_seeds(table, labels.get('interval', 't'))}"
-    )
+    style.finish(figure, handles | curve_marks.handles(table), f"{labels['title']}; {_seeds(table, labels)}")
     return figure
 
 
@@ -148,13 +147,14 @@ def _around(values: pd.Series, log: bool) -> tuple[float, float]:
     return (math.exp(ends[0]), math.exp(ends[1])) if log else ends
 
 
-def _seeds(table: pd.DataFrame, interval: str) -> str:
+def _seeds(table: pd.DataFrame, labels: Mapping[str, Any]) -> str:
     """Of how many seeds the means are, with which intervals, and how many are drawn one by one, in words."""
     said, means = [], table.loc[table["seed"].isna() & table["mean"].notna(), "seeds"]
     if len(means):
         fewest, most = int(means.min()), int(means.max())
         counts = f"{most if fewest == most else f'{fewest} to {most}'} seeds"
-        intervals = f", 95 % {interval} intervals" if (table["low"] < table["high"]).any() else ""
+        level, kind = 100 * labels.get("level", style.EARLIER_LEVEL), labels.get("interval", "t")
+        intervals = f", {level:g} % {kind} intervals" if (table["low"] < table["high"]).any() else ""
         said.append("one seed" if most == 1 else f"means over {counts}{intervals}")
     if (table["average"] == GEOMETRIC).any():
         said[-1] += ", of logarithms on logarithmic axes"

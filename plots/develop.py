@@ -58,7 +58,7 @@ def _draw(run: Path, table: pd.DataFrame, paths: pd.DataFrame, facts: Mapping[st
     own = {title: columns for title, columns in PANELS.items() if {*columns} & {*table}}
     over_training: list[Callable[[Axes], None]] = [
         lambda panel: _loss(panel, table, next(iter(facts["settings"]))),
-        lambda panel: _llc(panel, table, unsaturated, "LLC, unsaturated settings"),
+        lambda panel: _llc(panel, table, unsaturated, facts.get("estimates", {})),
         *[lambda panel: _published(panel, table, facts)] * (PUBLISHED in facts["settings"]),
         *(partial(_lines, table=table, title=title, columns=columns) for title, columns in own.items()),
     ]
@@ -92,8 +92,11 @@ def _loss(panel: Axes, table: pd.DataFrame, setting: str) -> None:
     panel.set_title("loss on the LLC's tasks", fontsize=8)
 
 
-def _llc(panel: Axes, table: pd.DataFrame, settings: Sequence[str], title: str) -> None:
-    """Usable checkpoints filled, others hollow; the axis is that of the usable ones."""
+def _llc(panel: Axes, table: pd.DataFrame, settings: Sequence[str], estimates: Mapping[str, Any]) -> None:
+    """Usable checkpoints filled, others hollow; the axis is that of the usable ones. Dashed: what the Hessian predicts.
+
+    estimates: as in develop.json, by setting; earlier ones have none.
+    """
     shown: list[float] = []
     for name, colour in zip(settings, (style.TRANSFORMER, style.OTHER, style.DESCENT), strict=False):
         values, low, high = (table[f"{column}_{name}"].to_numpy(float) for column in ("llc", "llc_low", "llc_high"))
@@ -105,10 +108,13 @@ def _llc(panel: Axes, table: pd.DataFrame, settings: Sequence[str], title: str) 
         )  # fmt: skip
         panel.plot(steps_from_1(table)[~good], values[~good], "o", color=colour, markersize=3, markerfacecolor="white")
         shown += [*low[good], *high[good]]
+        if name in estimates:
+            predicted = np.array(estimates[name]["predicted"], float)
+            panel.plot(steps_from_1(table), predicted, "--", color="black", linewidth=0.8, zorder=3)
     if shown:
         span = max(max(shown) - min(shown), 1e-9)
         panel.set_ylim(min(shown) - 0.2 * span, max(shown) + 0.2 * span)
-    panel.set_title(title, fontsize=8)
+    panel.set_title("LLC, unsaturated settings; dashed: predicted by the Hessian", fontsize=8)
 
 
 def _published(panel: Axes, table: pd.DataFrame, facts: Mapping[str, Any]) -> None:

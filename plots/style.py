@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
+EARLIER_LEVEL = 0.95  # of intervals in tables that do not say theirs
 WRITER = "plots"  # of figures that are drawn from a run or a table
 TRANSFORMER = "#7b2d8b"
 DESCENT = "#2a8a3e"

@@ -17,7 +17,6 @@ import numpy as np
 
 from icl_lab.plots.curves import GEOMETRIC
 from icl_lab.src import intervals
-from icl_lab.src.statistics import LEVEL
 
 ABOVE, BELOW = "above", "below"
 FEWEST = 3  # seeds of an interval
@@ -54,12 +53,12 @@ def scale_in(panel: str, scales: Scales, otherwise: str = "nonnegative") -> str:
 
 
 def mean_row(values: np.ndarray, scale: str) -> Row:
-    """Mean, ends of the 95 % interval on a scale, and the number of seeds; fewer than three have no interval.
+    """Mean, ends of the 90 % interval on a scale, and the number of seeds; fewer than three have no interval.
 
     Values of which one is 0 have no logarithms: they are taken on the scale `nonnegative`.
     """
     chosen = "nonnegative" if scale == "log" and (values <= 0).any() else scale
-    mean, *ends, seeds = intervals.of(values, chosen, LEVEL)
+    mean, *ends, seeds = intervals.of(values, chosen)
     low, high = ends if seeds >= FEWEST else (mean, mean)
     row = {"mean": mean, "low": low, "high": high, "seeds": seeds}
     return row | ({"average": GEOMETRIC} if chosen == "log" else {})
@@ -72,7 +71,7 @@ def curve_rows(
     by_seed: bool = False,
     scale_of: Callable[[str], str] = lambda panel: "nonnegative",
 ) -> list[Row]:
-    """Means over seeds with 95 % t intervals, and `by_seed` the values of seeds, at each point of their curves.
+    """Means over seeds with 90 % t intervals, and `by_seed` the values of seeds, at each point of their curves.
 
     scale_of: a panel's scale, on which means are taken. What is censored always has rows of its own.
     """

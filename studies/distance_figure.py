@@ -1,6 +1,6 @@
 """Distances of trained transformers and the algorithms as figures: matrices, or curves over training.
 
-They are averaged over seeds, with 95 % t intervals: cosines of sensitivities on Fisher's scale, mean prediction
+They are averaged over seeds, with 90 % t intervals: cosines of sensitivities on Fisher's scale, mean prediction
 differences and ratios of losses on that of their logarithms.
 """
 
@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from icl_lab.plots.style import EARLIER_LEVEL
 from icl_lab.src import intervals
 
-LEVEL = 0.95
 DIGITS = 12  # of a mean: Fisher's scale ends a little below 1
 SCALE_OF = {"cosine": "fisher", "difference": "log", "loss_ratio": "log"}
 ROUNDING = 1e-7  # of float32: a difference of 0 in some seeds is at most this, and has a logarithm
@@ -31,13 +31,13 @@ class Distances(NamedTuple):
     run_names: tuple[str, ...]
     distances: Callable[[Path], Values]
     columns: tuple[str, ...]
-    drawn: Callable[[Path, str, Path | None], list[Path]]
+    drawn: Callable[[Path, str, Path | None, float], list[Path]]
     profile: str = "quick"
     needs: tuple[str, ...] = ()
 
     def labels(self, seeds: Sequence[int]) -> Mapping[str, Any]:
         """What is written on it."""
-        return {"title": self.title}
+        return {"title": self.title, "level": intervals.LEVEL}
 
     def rows(self, runs: Mapping[str, Sequence[Path]]) -> list[Row]:
         """The means over runs of all distances that are defined."""
@@ -54,7 +54,7 @@ class Distances(NamedTuple):
 
     def draw(self, table: Path, labels: Mapping[str, Any], to: Path | None = None) -> None:
         """Draws the table beside it, or to another place."""
-        self.drawn(table, labels["title"], to)
+        self.drawn(table, labels["title"], to, labels.get("level", EARLIER_LEVEL))
 
 
 def _mean(distances: Sequence[float], scale: str) -> list[Row]:
@@ -65,7 +65,7 @@ def _mean(distances: Sequence[float], scale: str) -> list[Row]:
         return []
     if scale == "log" and not defined.any():  # of an algorithm from itself
         return [{"mean": 0.0, "low": 0.0, "high": 0.0, "seeds": len(defined)}]
-    mean, *ends, seeds = intervals.of(np.maximum(defined, ROUNDING) if scale == "log" else defined, scale, LEVEL)
+    mean, *ends, seeds = intervals.of(np.maximum(defined, ROUNDING) if scale == "log" else defined, scale)
     low, high = ends if seeds > 1 else (mean, mean)
     rounded = {name: round(end, DIGITS) for name, end in (("mean", mean), ("low", low), ("high", high))}
     return [rounded | {"seeds": seeds}]

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from icl_lab.plots.dots import draw_dots
+from icl_lab.plots.style import EARLIER_LEVEL
+from icl_lab.src import intervals
 from icl_lab.studies.curve_rows import Scales, mean_row, scale_in
 
 MEAN = ("mean", "low", "high", "seeds")
@@ -20,7 +22,7 @@ Numbers = Mapping[tuple[str, str], float]  # (panel, series) -> a run's number
 class Dots(NamedTuple):
     """A figure of dots: its settings by runs' name, and what is shown of a run.
 
-    Means with 95 % intervals over runs or, `by_seed`, each run: where a mean describes no run, as some are stuck.
+    Means with 90 % intervals over runs or, `by_seed`, each run: where a mean describes no run, as some are stuck.
     scale: of the intervals, in all panels or in each that is named; else nonnegative.
     """
 
@@ -40,7 +42,7 @@ class Dots(NamedTuple):
 
     def labels(self, seeds: Sequence[int]) -> Mapping[str, Any]:
         """What is written on it."""
-        return {"title": self.title}
+        return {"title": self.title, "level": intervals.LEVEL}
 
     def rows(self, runs: Mapping[str, Sequence[Path]]) -> list[Row]:
         """Rows of setting, panel, series, mean, low, high, seeds."""
@@ -66,4 +68,5 @@ class Dots(NamedTuple):
     def draw(self, table: Path, labels: Mapping[str, Any], to: Path | None = None) -> None:
         """Draws the table beside it, or to another place."""
         interval = "Clopper-Pearson" if self.scale == "share" else "t"
-        draw_dots(table, labels["title"], "" if self.by_seed else f"95 % {interval} intervals", to)
+        said = f"{100 * labels.get('level', EARLIER_LEVEL):g} % {interval} intervals"
+        draw_dots(table, labels["title"], "" if self.by_seed else said, to)

@@ -16,6 +16,7 @@ import numpy as np
 from icl_lab.lab.command_end import typed
 from icl_lab.lab.configs.run import to_dict
 from icl_lab.lab.executors.task import Executor
+from icl_lab.plots.style import EARLIER_LEVEL
 from icl_lab.src.intervals import SCALES
 from icl_lab.src.words import printable
 from icl_lab.store import outputs, rundir
@@ -106,13 +107,14 @@ def _labels(figure: AnyFigure, table: Path, bundle: Mapping[str, Any]) -> Labels
         columns = file.readline().strip().split(",")
     missing = [name for name in figure.needs if name not in columns]
     if not missing:
-        return figure.labels(_seeds(bundle["configs"]))
+        labels = figure.labels(_seeds(bundle["configs"]))
+        return {**labels, "level": bundle["labels"].get("level", EARLIER_LEVEL)} if "level" in labels else labels
     print(
         f"{printable(table)} was written before it had a column {', '.join(missing)}: it is drawn as it was; "
         f"'{typed(bundle['command'].removeprefix('python -m '))}' measures it again"
     )
-    labels: Labels = bundle["labels"]
-    return labels
+    own: Labels = bundle["labels"]
+    return own
 
 
 def _seeds(configs: Sequence[Mapping[str, Any]]) -> list[int]:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from icl_lab.plots.curves import draw_curves, is_log
 from icl_lab.plots.heat_maps import draw_products
 from icl_lab.plots.trajectories import draw_trajectories
+from icl_lab.src import intervals
 from icl_lab.store.rundir import read_config
 from icl_lab.studies.claim import SAMPLED_SEEDS
 from icl_lab.studies.curve_rows import Row, Scales, Series, curve_rows, scale_in
@@ -24,7 +25,7 @@ Labels = Mapping[str, Any]
 
 
 class Figure(NamedTuple):
-    """Curves of runs: `means` over seeds with 95 % intervals, or `by_seed` each seed's own, or both.
+    """Curves of runs: `means` over seeds with 90 % intervals, or `by_seed` each seed's own, or both.
 
     Where there are no runs, curves takes one of `seeds`; where they go `together`, all runs of a seed. A value beyond
     `limit` has diverged. log_y: whether y is logarithmic, or in which panels. scale: of the means and intervals, in all
@@ -51,6 +52,7 @@ class Figure(NamedTuple):
     def labels(self, seeds: Sequence[int]) -> Labels:
         """What is written on it."""
         labels = {name: getattr(self, name) for name in ("title", "x_label", "y_label", "log_x", "log_y")}
+        labels["level"] = intervals.LEVEL
         return labels | ({"interval": "Clopper-Pearson"} if self.scale == "share" else {})
 
     @property

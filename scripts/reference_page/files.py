@@ -138,11 +138,13 @@ DEVELOP_TABLE = (
     "`verdict_NAME`, `reasons_NAME`), and components of the essential dynamics"
 )
 DEVELOP_STAGES = """a row for each stage and setting: the checkpoints `start` and `end`, `type`, `claimed`, the changes
-`delta_loss` and `delta_llc` with `delta_llc_se`, what the nulls say the latter is (`loss_null`, `norm_null`), p-values
-of its differences from 0 and these (`p_zero`, `p_loss`, `p_norm`), `usable` and `differs`"""
-DEVELOP = """`settings`, each LLC as a line in the loss, `usable` checkpoints (and those `usable_at_all` unsaturated
-settings), `milestones` as in `stages.json`, the fitted `curve`, `change_points`, `stages`, `dynamics` as in
-`essential_dynamics.json`"""
+`delta_loss` and `delta_llc` with `delta_llc_se`, what the nulls say the latter is (`delta_predicted`, `delta_of_loss`,
+`delta_annealed`), p-values of its differences from 0 and these (`p_zero`, `p_predicted`, `p_of_loss`; `p_annealed`, of
+the branches' from 0), `sampled` and `differs`"""
+DEVELOP = """`settings`, each LLC as a line in the loss, `usable` checkpoints (and those `sampled_at_all` unsaturated
+settings), `estimates` (by setting: `steps`, `losses`, `llc` of each chain, `predicted`, `predicted_error`, `sampled`),
+`milestones` as in `stages.json`, the fitted `curve`, `change_points`, `stages`, `largest_changes` (as rows of
+`stages.csv`), `dynamics` as in `essential_dynamics.json`"""
 STAGES_FACTS = """`setting`, `settings`, `rule` (the flags); `checkpoints`, what was fitted; `curve`: `length`,
 `jitter`, `evidence`, `has_shape` and, over steps, `llc` and `slope` with `..._se`; `milestones`: `step`, `since`,
 `until`, `slope`, `sides` (where the LLC changes significantly), `support`, 90 % interval `low`, `high`, `usable`,
