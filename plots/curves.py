@@ -63,7 +63,7 @@ AS_LINES = ("training step", "x", "share of the other model")  # axes along whic
 def draw_curves(source: Path, labels: Mapping[str, Any], to: Path | None = None) -> list[Path]:
     """Draws a table's curves next to it, as .png and .pdf; labels: title, x_label, y_label, log_x, log_y.
 
-    log_y: whether y is logarithmic, or the panels in which it is. interval: of what kind intervals are, if not t;
+    log_y: whether y is logarithmic, or the panels in which it is. interval: there where they are exact;
     level: theirs, of earlier tables .95.
     """
     table = read_csv(source, NUMBERS, TEXT, infinite=("x",)).fillna({"panel": ""})
@@ -153,13 +153,15 @@ def _seeds(table: pd.DataFrame, labels: Mapping[str, Any]) -> str:
     if len(means):
         fewest, most = int(means.min()), int(means.max())
         counts = f"{most if fewest == most else f'{fewest} to {most}'} seeds"
-        level, kind = 100 * labels.get("level", style.EARLIER_LEVEL), labels.get("interval", "t")
-        intervals = f", {level:g} % {kind} intervals" if (table["low"] < table["high"]).any() else ""
-        said.append("one seed" if most == 1 else f"means over {counts}{intervals}")
-    if (table["average"] == GEOMETRIC).any():
-        said[-1] += ", of logarithms on logarithmic axes"
-    if table["seed"].notna().any():
-        said.append(f"{'dots: ' * bool(said)}{table['seed'].nunique()} seeds, each on its own")
+        level, exact = 100 * labels.get("level", style.EARLIER_LEVEL), "exact " * ("interval" in labels)
+        intervals = f", {level:g} % {exact}intervals" if (table["low"] < table["high"]).any() else ""
+        geometric = table["average"] == GEOMETRIC
+        kind = "geometric means" if geometric[table["mean"].notna() & table["seed"].isna()].all() else "means"
+        said.append("one seed" if most == 1 else f"{kind} of {counts}{intervals}")
+        said += ["dots: seeds"] * bool(table["seed"].notna().any())
+        said += ["geometric on log axes"] * bool(geometric.any() and kind == "means")
+    elif table["seed"].notna().any():
+        said.append(f"{table['seed'].nunique()} seeds")
     return "; ".join(said)
 
 

@@ -263,12 +263,12 @@ def _caption(question: str, rows: pd.DataFrame, axes: Iterable[Axes]) -> str:
     counts = sorted({int(n) for n in rows["n"]})
     seeds = "-".join(str(n) for n in dict.fromkeys((counts[0], counts[-1])))
     margins = [{"auroc": ".01 of AUROC"}.get(unit, "1 %") for unit in dict.fromkeys(rows["unit"])]
-    text = f"{question}: mean change from the control, 95 % t interval over n = {seeds} seeds, paired; {_tasks(rows)}"
+    text = f"{question}: mean change from the control, n = {seeds} paired seeds, 95 % intervals"
     text += f"; grey: within {' and '.join(margins)}"
+    text += "; hollow: without seeds that have not trained" * bool((rows["n"] < rows["n_all"]).any())
     if any(panel.get_xscale() == "symlog" for panel in axes):
-        text += ", beyond which wide axes are logarithmic"
-    text += "; hollow: seeds that have not trained are left out" * bool((rows["n"] < rows["n_all"]).any())
-    return text + f"; {style.CUT}" * _any_cut(rows)
+        text += "; beyond the grey wide axes are logarithmic"
+    return text + f"; {style.CUT}" * _any_cut(rows) + f"; {_tasks(rows)}"
 
 
 def _tasks(rows: pd.DataFrame) -> str:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
+LINES, BETWEEN = 2, "; "  # of a caption, and its parts
+DESCRIBED = {"png": "Description", "pdf": "Subject"}  # where a file keeps a caption that was cut
 EARLIER_LEVEL = 0.95  # of intervals in tables that do not say theirs
 WRITER = "plots"  # of figures that are drawn from a run or a table
 TRANSFORMER = "#7b2d8b"
@@ -167,7 +169,8 @@ def _saved(figure: Figure, suffix: str) -> bytes:
     from matplotlib import rc_context
 
     buffer = io.BytesIO()
-    dateless = {"CreationDate": None} if suffix == "pdf" else None
+    described = {DESCRIBED[suffix]: whole_caption(figure)} if figure.get_label() and suffix in DESCRIBED else {}
+    dateless = {"CreationDate": None, **described} if suffix == "pdf" else described or None
     with rc_context({"pdf.fonttype": RC["pdf.fonttype"]}):  # the only setting that is read when a figure is saved
         figure.savefig(buffer, format=suffix, facecolor="white", metadata=dateless)
     return buffer.getvalue()
@@ -177,13 +180,17 @@ def _in_few_colours(figure: Figure) -> bytes:
     """A figure as a png of 256 colours, none far from its own: a third of the bytes, and the same to the eye."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from PIL import Image
+    from PIL.PngImagePlugin import PngInfo
 
     canvas: Any = FigureCanvasAgg(figure)  # whose methods have no types
     buffer = io.BytesIO()
     canvas.draw()
     image = Image.frombuffer("RGBA", canvas.get_width_height(), canvas.buffer_rgba(), "raw", "RGBA", 0, 1)
     few = image.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, kmeans=1, dither=Image.Dither.NONE)
-    few.save(buffer, "png", optimize=True, dpi=(figure.dpi, figure.dpi))
+    described = PngInfo()
+    if figure.get_label():
+        described.add_itxt(DESCRIBED["png"], whole_caption(figure))
+    few.save(buffer, "png", optimize=True, dpi=(figure.dpi, figure.dpi), pnginfo=described)
     return buffer.getvalue()
 
 
@@ -216,12 +223,32 @@ def mark_cut(
 
 
 def caption(figure: Figure, text: str) -> None:
-    """What was measured, on how much, below the axes in as many lines as the figure's width asks for."""
+    """What was measured, on how much, below the axes: as many of the parts between semicolons as two lines hold.
+
+    The first part is never cut. What there is no room for is kept with the figure, and with the file it is saved to.
+    """
     kept = re.sub(r" (?=[%=])|(?<==) |(?<=version) ", "\N{NO-BREAK SPACE}", plain(text))
+    parts = kept.split(BETWEEN)
+    for count in range(len(parts), 0, -1):
+        if _below(figure, BETWEEN.join(parts[:count])) <= LINES:
+            break
+    figure.set_label(kept if count < len(parts) else "")
+
+
+def _below(figure: Figure, text: str) -> int:
+    """Writes a text below the axes; gives its number of lines."""
+    lines = [text]
     for letters in range(int(figure.get_figwidth() / INCHES_A_LETTER), FEWEST, -2):
-        said = figure.supxlabel("\n".join(textwrap.wrap(kept, letters)), fontsize=7, color="#555555")
+        lines = textwrap.wrap(text, letters)
+        said = figure.supxlabel("\n".join(lines), fontsize=7, color="#555555")
         if said.get_window_extent().width < FILLED * figure.bbox.width:  # else its letters are wider than most
             break
+    return len(lines)
+
+
+def whole_caption(figure: Figure) -> str:
+    """A figure's caption in one line, with what it had no room for."""
+    return " ".join(str(figure.get_label() or figure.get_supxlabel()).replace("\N{NO-BREAK SPACE}", " ").split())
 
 
 def in_order(names: Iterable[str]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from icl_lab.plots.choice import Figures, Left, Where, said, short
 from icl_lab.plots.over_column import Place, axis_of, draw_line, finish_axes, label_axes
 from icl_lab.plots.sweep_columns import Asked, read_columns, scale_of
 from icl_lab.plots.sweep_panels import MARKS, Drawn
-from icl_lab.plots.sweep_table import T_BARS, Series, counted, points, records
+from icl_lab.plots.sweep_table import T_BARS, Series, counted, points, records, rows_done
 from icl_lab.src.words import printable
 from icl_lab.store import outputs
 from icl_lab.store.atomic import csv_bytes
@@ -31,7 +31,7 @@ PAGE_WIDTH = 2 * style.COLUMN  # inches: the width of a figure of several panels
 HEIGHT, LOW = 1.9, 1.25  # inches of a panel, alone and of several
 PROG = "plots.sweep"
 FOLDER = Path("figs")
-SHARES = "shares of seeds with exact 95 % intervals"
+SHARES = "shares of seeds, exact 95 % intervals"
 
 
 def draw_columns(source: Path, out: Path, asked: Asked, where: Sequence[Where] = ()) -> Figures:
@@ -143,10 +143,11 @@ def _handles(looks: dict[str, dict[str, Any]]) -> dict[str, Any]:
 def _caption(used: pd.DataFrame, table: pd.DataFrame, series: Sequence[Series], asked: Asked, is_log: bool) -> str:
     """How many seeds and rows, what bars are, which of them cannot be shown whole, and the models."""
     bars = SHARES if scale_of(asked.y, used[asked.y]) == "share" else T_BARS
-    text = counted(used, table, series, bars=bars)
+    text = counted(used, series, bars=bars)
     models = ", ".join(map(str, choice.levels(used["model"]))) if "model" in {*used} - {*asked} else ""
     reaches = is_log and any(point.low <= 0 for line in series for point in line.points)
-    return "; ".join(filter(None, [text, "intervals that reach 0 leave the axis" * reaches, models]))
+    rows = rows_done(table, len(used))
+    return "; ".join(filter(None, [text, "intervals that reach 0 leave the axis" * reaches, models, rows]))
 
 
 def main(argv: list[str]) -> None:

@@ -210,7 +210,7 @@ def described(
 ) -> str:
     """A caption: how many seeds, tasks (of the kind that this column counts) and rows, more, and what all share."""
     shared = sweep_lines.split([line.settings for line in lines])[1]
-    return "; ".join(filter(None, (counted(used, table, series, tasks), *more, shared)))
+    return "; ".join(filter(None, (counted(used, series, tasks), *more, shared, rows_done(table, len(used)))))
 
 
 @style.compact

@@ -58,7 +58,7 @@ TASKS = {
     **{"test_loss": "test_tasks", "ood": "test_tasks"},
     **{"auroc": "eval_tasks", "alignment": "eval_tasks"},
 }
-T_BARS = "means with 95 % t intervals over seeds"
+T_BARS = "means, 95 % intervals"
 LISTED = 12  # seeds in a caption
 SAME = 1e-3  # relative difference up to which two results of one run are the same result
 
@@ -196,10 +196,8 @@ def records(series: Iterable[Series]) -> list[dict[str, Any]]:
     ]
 
 
-def counted(
-    used: pd.DataFrame, table: pd.DataFrame, series: Iterable[Series], tasks: str = "", bars: str = T_BARS
-) -> str:
-    """The seeds used, the tasks behind each value, how far the sweep is, and what the bars are.
+def counted(used: pd.DataFrame, series: Iterable[Series], tasks: str = "", bars: str = T_BARS) -> str:
+    """The seeds used, what the bars are, and the tasks behind each value.
 
     `tasks` names the column of the table that counts them; without that column they are as many as a run has by
     default, and without a name they are not said.
@@ -210,8 +208,8 @@ def counted(
     bars = bars if len(seeds) > 1 else "one seed, so no intervals"
     fewest = min((len(point.seeds) for line in series for point in line.points), default=len(seeds))
     fewer = f", at some points {fewest}" * (1 < fewest < len(seeds))
-    behind = f", {_tasks(used, tasks)}" if tasks else ""
-    return f"{_seeds(seeds)}{fewer}{behind}; {rows_done(table, len(used))}; {bars}"
+    behind = f"; {_tasks(used, tasks)}" if tasks else ""
+    return f"{_seeds(seeds)}{fewer}; {bars}{behind}"
 
 
 def rows_done(table: pd.DataFrame, shown: int) -> str:

@@ -58,7 +58,7 @@ def _figure(table: pd.DataFrame, labels: Mapping[str, Any]) -> Figure:
         panel.set_title(style.plain(name))
         panel.set_ylabel(labels["y_label"])
     axes[-1, 0].set_xlabel(labels["x_label"])
-    text = f"{labels['title']}; arrows: order of training, filled markers: its end"
+    text = f"{labels['title']}; arrows: order of training, filled: its end"
     style.finish(figure, _handles(table, looks, labels.get("points", POINTS)), text)
     return figure
 

@@ -22,7 +22,7 @@ COSINES = dict.fromkeys(curves.COSINES, "fisher")
 
 # fmt: off
 FIGURES: tuple[AnyFigure, ...] = (
-    Figure("rollout", "One trained layer, applied again and again with damping .75, follows as many steps of gradient descent; means without the largest thousandth", ("one_layer",), curves.rolled_out(0.75), curves.STEPS, "Loss"),
+    Figure("rollout", "One trained layer, applied again and again (damping .75), follows gradient descent", ("one_layer",), curves.rolled_out(0.75), curves.STEPS, "Loss, 99.9 % of tasks"),
     Figure("one_layer_training", "One layer over training", ("one_layer",), curves.logged, "training step", "", scale=COSINES),
     Figure("sizes", "One layer, N = D", ("one_layer", "size_5", "size_20", "size_35", "size_50"), curves.sizes, "N = D", "Loss", profile="full", means=False, by_seed=True),
     Figure("one_layer_shifts", "One layer on contexts of another distribution", ("one_layer",), curves.shifted, "", "Loss", log_y=True),
@@ -31,7 +31,7 @@ FIGURES: tuple[AnyFigure, ...] = (
     Figure("ten_layers_training", "Ten recurrent layers over training", ("ten_layers",), curves.compared, "training step", "", profile="full", scale=COSINES),
     Figure("ten_layers_shifts", "Ten recurrent layers on contexts of another distribution, medians over tasks", ("ten_layers",), curves.shifted, "", "Loss", log_y=True, profile="full"),
     Figure("five_layers_training", "Five layers with untied weights over training", ("five_layers",), curves.compared, "training step", "", profile="full", means=False, by_seed=True, scale=COSINES),
-    Figure("five_layers_shifts", "Five layers, like GD++, are worse than gradient descent where labels are replaced; medians over tasks", ("five_layers",), curves.shifted, "", "Loss", log_y=True, profile="full"),
+    Figure("five_layers_shifts", "Where labels are replaced, five layers and GD++ are worse than gradient descent", ("five_layers",), curves.shifted, "", "Loss, median over tasks", log_y=True, profile="full"),
     *(
         Distances(f"distances_{runs}", f"{words} and the algorithms of as many steps", (runs,), distances.between_pairs, ("row", "column"), draw_matrices, profile)
         for runs, words, profile in DEPTHS

@@ -270,7 +270,7 @@ PAIRS, LOSS = "pairs seen, n", "loss (half MSE, noiseless)"
 FIGURES: tuple[AnyFigure, ...] = (
     Figure(
         "dual_modes",
-        "A decoder trained on a mixture is near its posterior for a pair or two, and then stops learning",
+        "Trained on a mixture, a decoder is near its posterior for a pair or two, then stops learning",
         ("mixture", "gaussian"),
         loss_curves,
         PAIRS,
@@ -280,7 +280,7 @@ FIGURES: tuple[AnyFigure, ...] = (
     ),
     Figure(
         "learnt_outside",
-        "A task outside the mixture: slope of predictions on labels, 0 if nothing of it is learnt and 1 if all is",
+        "A task outside the mixture: slope of predictions on labels, from 0 (nothing learnt) to 1",
         ("mixture", "gaussian"),
         learnt_curves,
         PAIRS,

@@ -44,15 +44,15 @@ def drawn(rows: list[dict[str, Any]], folder: Path, **labels: Any) -> Figure:
 
 
 def caption(figure: Figure) -> str:
-    return " ".join(figure.get_supxlabel().replace("\N{NO-BREAK SPACE}", " ").split())
+    return style.whole_caption(figure)
 
 
 def test_rows_are_means_with_t_intervals_over_runs() -> None:
     found = {(row["series"], row["x"]): row for row in rows_of(RUNS)}
     assert found["Gradient descent", 1]["low"] == found["Gradient descent", 1]["high"] == 1.0
     row, values = found["Trained Transformer", 1], np.array([1.1, 2.1, 3.1])
-    ends = stats.t.interval(0.95, 2, values.mean(), values.std(ddof=1) / np.sqrt(3))
-    assert (row["low"], row["high"]) == (0, pytest.approx(ends[1]))  # of a loss: the t interval reaches below
+    ends = stats.t.interval(0.9, 2, values.mean(), values.std(ddof=1) / np.sqrt(3))
+    assert (row["low"], row["high"]) == pytest.approx(tuple(ends))
     assert row["seeds"] == 3
 
 
@@ -61,7 +61,7 @@ def test_on_a_logarithmic_axis_means_and_intervals_are_those_of_logarithms(tmp_p
     runs = [{(panel, "a"): ([1, 2], [value, value - 1]) for panel in ("loss", "cosine")} for value in values]
     rows = rows_of(runs, scale_of=lambda panel: {"loss": "log", "cosine": "linear"}[panel])
     found = {(row["panel"], row["x"]): row for row in rows}
-    ends = stats.t.interval(0.95, 2, np.log(values).mean(), np.log(values).std(ddof=1) / np.sqrt(3))
+    ends = stats.t.interval(0.9, 2, np.log(values).mean(), np.log(values).std(ddof=1) / np.sqrt(3))
     assert found["loss", 1]["mean"] == pytest.approx(stats.gmean(values))
     assert (found["loss", 1]["low"], found["loss", 1]["high"]) == pytest.approx(tuple(np.exp(ends)))
     assert found["cosine", 1]["mean"] == pytest.approx(values.mean())
@@ -69,7 +69,7 @@ def test_on_a_logarithmic_axis_means_and_intervals_are_those_of_logarithms(tmp_p
     assert (found["loss", 2]["mean"], found["loss", 2]["low"]) == (pytest.approx((values - 1).mean()), 0)
     assert found["cosine", 2]["low"] < 0
     written = caption(drawn(rows, tmp_path, log_y=("loss",)))
-    assert written == "A title; means over 3 seeds, 95 % t intervals, of logarithms on logarithmic axes"
+    assert written == "A title; means of 3 seeds, 95 % intervals; geometric on log axes"
 
 
 def test_means_and_intervals_are_on_the_scale_of_their_panel() -> None:
@@ -80,10 +80,10 @@ def test_means_and_intervals_are_on_the_scale_of_their_panel() -> None:
         "f", "t", (), lambda run, name: {}, "x", "y", scale={"cosine": "fisher", "accuracy": "fraction"}
     )
     found = {row["panel"]: row for row in rows_of(runs, scale_of=figure.scale_of)}
-    z = stats.t.interval(0.95, 2, np.arctanh(values).mean(), np.arctanh(values).std(ddof=1) / np.sqrt(3))
+    z = stats.t.interval(0.9, 2, np.arctanh(values).mean(), np.arctanh(values).std(ddof=1) / np.sqrt(3))
     assert found["cosine"]["mean"] == pytest.approx(np.tanh(np.arctanh(values).mean()))
     assert (found["cosine"]["low"], found["cosine"]["high"]) == pytest.approx(tuple(np.tanh(z)))
-    linear = stats.t.interval(0.95, 2, values.mean(), values.std(ddof=1) / np.sqrt(3))
+    linear = stats.t.interval(0.9, 2, values.mean(), values.std(ddof=1) / np.sqrt(3))
     assert (found["accuracy"]["low"], found["accuracy"]["high"]) == (pytest.approx(linear[0]), 1)
     assert found["loss"]["high"] == pytest.approx(linear[1])
     assert figure._replace(log_y=("loss",)).scale_of("loss") == "log"
@@ -91,10 +91,16 @@ def test_means_and_intervals_are_on_the_scale_of_their_panel() -> None:
         rows_of([{("loss", "a"): ([1], [-0.1])}], scale_of=figure.scale_of)
 
 
+def test_a_table_that_says_its_level_is_drawn_with_it(tmp_path: Path) -> None:
+    assert "95 % intervals" in caption(drawn(rows_of(RUNS), tmp_path))  # as earlier tables have
+    assert "90 % intervals" in caption(drawn(rows_of(RUNS), tmp_path, level=0.9))
+    assert "90 % exact intervals" in caption(drawn(rows_of(RUNS), tmp_path, level=0.9, interval="Clopper-Pearson"))
+
+
 def test_two_seeds_have_no_interval(tmp_path: Path) -> None:
     rows = rows_of(RUNS[:2])
     assert all(row["low"] == row["mean"] == row["high"] for row in rows)
-    assert caption(drawn(rows, tmp_path)) == "A title; means over 2 seeds"
+    assert caption(drawn(rows, tmp_path)) == "A title; means of 2 seeds"
 
 
 def test_a_figure_is_drawn_beside_its_table(tmp_path: Path) -> None:
@@ -138,7 +144,7 @@ def test_seeds_are_thin_lines_of_their_series_colour(tmp_path: Path) -> None:
     assert sorted(line.get_ydata()[-1] for line in lines) == [0.25, 0.25, 1.0]
     assert {to_hex(line.get_color()) for line in lines} == {style.SERIES[0].lower()}
     assert max(line.get_linewidth() for line in lines) < style.COMPACT["lines.linewidth"]
-    assert caption(figure) == "A title; 3 seeds, each on its own"
+    assert caption(figure) == "A title; 3 seeds"
 
 
 CENSORED = [

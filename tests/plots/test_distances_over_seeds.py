@@ -83,7 +83,7 @@ def test_cells_are_the_means(drawn: list[Figure], tmp_path: Path) -> None:
         "GD, one step size",
         "GD++, best",
     ]
-    assert "Two layers; means over 8 seeds" in drawn[0].get_supxlabel()
+    assert "Two layers; means over 8 seeds" in style.whole_caption(drawn[0])
     assert texts_inside(drawn[0])
 
 
@@ -112,7 +112,7 @@ def test_lines_are_means_and_bands_their_intervals(drawn: list[Figure], tmp_path
         assert label in panel.get_ylabel()
         assert panel.get_lines()[0].get_ydata()[1] == at_500
         assert band(panel, 500) == (pytest.approx(at_500 / 2), pytest.approx(at_500 * 2))
-    assert "means over 8 seeds, 95 % intervals" in drawn[0].get_supxlabel().replace("\n", " ").replace("\xa0", " ")
+    assert "means over 8 seeds, 95 % intervals" in style.whole_caption(drawn[0])
 
 
 def band(panel: Axes, step: int) -> tuple[float, float]:

@@ -74,8 +74,8 @@ def test_auroc_is_told_in_differences_of_its_own(tmp_path: Path) -> None:
     assert axes.get_xlabel() == "difference of AUROC"
     low, high = axes.get_xlim()
     assert (low < -0.01, high > 0.01, high < 0.03) == (True, True, True)
-    said = " ".join(drawn.get_supxlabel().split())
-    assert "n = 5 seeds, paired; 2048 tasks each (the default); grey: within .01 of AUROC" in said
+    said = style.whole_caption(drawn)
+    assert "n = 5 paired seeds, 95 % intervals; grey: within .01 of AUROC; 2048 tasks each (the default)" in said
 
 
 def test_an_interval_of_auroc_is_cut_at_what_a_difference_can_be(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_an_interval_of_auroc_is_cut_at_what_a_difference_can_be(tmp_path: Path)
     ends = np.concatenate([bar[:, 0] for lines in axes.collections for bar in lines.get_segments()])
     np.testing.assert_allclose(sorted(set(ends)), [-1, 0.3])
     assert sum(line.get_marker() == "<" for line in axes.lines) == len(MODELS)
-    assert style.CUT in " ".join(drawn.get_supxlabel().split())
+    assert style.CUT in style.whole_caption(drawn)
 
 
 def test_a_question_of_both_units_has_a_panel_for_each(tmp_path: Path) -> None:
@@ -167,8 +167,8 @@ def test_changes_without_the_seeds_that_have_not_trained_are_hollow(tmp_path: Pa
     (axes,) = drawn.axes
     hollow = [line for line in axes.lines if line.get_markerfacecolor() == "white"]
     np.testing.assert_allclose([line.get_xdata()[0] for line in hollow], [-8.5])
-    assert "hollow: seeds that have not trained are left out" in " ".join(drawn.get_supxlabel().split())
-    assert "hollow" not in figure(rows("order", ORDERS), tmp_path).get_supxlabel()
+    assert "hollow: without seeds that have not trained" in style.whole_caption(drawn)
+    assert "hollow" not in style.whole_caption(figure(rows("order", ORDERS), tmp_path))
 
 
 def test_a_wide_axis_has_numbers_between_its_decades(tmp_path: Path) -> None:
@@ -211,9 +211,9 @@ def test_the_files_hold_the_rows_and_their_unit(tmp_path: Path) -> None:
 
 
 def test_the_caption_counts_tasks_as_the_table_does(tmp_path: Path) -> None:
-    assert "10000 tasks each (the default)" in " ".join(figure(rows("q", ORDERS), tmp_path).get_supxlabel().split())
-    said = " ".join(figure(rows("q", ORDERS, tasks=64), tmp_path).get_supxlabel().split())
-    assert "64 tasks each; grey: within 1 %" in said
+    assert "10000 tasks each (the default)" in style.whole_caption(figure(rows("q", ORDERS), tmp_path))
+    said = style.whole_caption(figure(rows("q", ORDERS, tasks=64), tmp_path))
+    assert said.endswith("; 64 tasks each")
 
 
 @pytest.mark.parametrize(

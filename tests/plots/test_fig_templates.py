@@ -46,7 +46,7 @@ def drawn(name: str, rows: list[dict], folder: Path) -> pd.DataFrame:
 def caption(name: str, rows: list[dict], folder: Path) -> str:
     """What stands below a figure, in one line."""
     figure = FIGURES[name](read_sweep(sweep.write(folder / "results.csv", rows))).figure
-    return " ".join(figure.get_supxlabel().split())
+    return style.whole_caption(figure)
 
 
 def of(shown: pd.DataFrame, series: str, measure: str | None = None) -> pd.DataFrame:
@@ -210,7 +210,7 @@ def test_a_table_without_detectors_is_drawn_without_them(there: list[str], tmp_p
         found = FIGURES["attention_separation"](read_sweep(tmp_path / name))
         expected = ["leave-one-out GD error"] * len(there) + ["gradient descent", "lsa1", "position alone"]
         assert rows_of(found.figure) == expected
-        assert ("detectors" in found.figure.get_supxlabel()) == bool(there)
+        assert ("detectors" in style.whole_caption(found.figure)) == bool(there)
         check_readable(found.figure)
     table.assign(loo_gd_auroc="high").to_csv(tmp_path / "words.csv", index=False)
     with pytest.raises(StoreError, match=r"words\.csv has words in loo_gd_auroc"):
@@ -340,11 +340,11 @@ def test_labels_say_what_differs_and_the_caption_the_rest(tmp_path: Path) -> Non
     texts = [text.get_text() for text in figure.legends[0].get_texts()]
     assert texts[:3] == ["lsa1", "mixed", "noisy_first"]
     assert figure.axes[0].get_title() == "lsa1"
-    said = " ".join(figure.get_supxlabel().split())
+    said = style.whole_caption(figure)
     assert said == (
-        "n = 5 seeds (0-4), 10000 tasks each (the default); 20 of 20 planned rows are done; means with 95 % t "
-        "intervals over seeds; changes are paired by seed; label_noise, sigma=0.5, trained and tested in random order, "
-        "trained with the same noise, 5000 steps, results version 2"
+        "n = 5 seeds (0-4); means, 95 % intervals; 10000 tasks each (the default); changes are paired by seed; "
+        "label_noise, sigma=0.5, trained and tested in random order, trained with the same noise, 5000 steps, "
+        "results version 2; 20 of 20 planned rows are done"
     )
 
 
@@ -354,7 +354,7 @@ def test_nothing_clean_is_said_to_be_noisy_and_no_shared_order_is_that_order(tmp
     found = FIGURES["ood_curve"](table).figure
     texts = [text.get_text() for text in found.legends[0].get_texts()]
     assert texts == ["lsa1", "trained random", "trained easy2hard", "gradient descent"]
-    assert "trained and tested clean, random order" in " ".join(found.get_supxlabel().split())
+    assert "trained and tested clean, random order" in style.whole_caption(found)
     said = caption("ood_curve", sweep.grid(ordering=ORDERINGS), tmp_path)
     assert "trained and tested clean, trained in the same order" in said
     both = sweep.grid() + sweep.grid(**{name: (value,) for name, value in NOISY.items()})
@@ -374,8 +374,8 @@ def test_captions_count_the_tasks_behind_each_number(name: str, column: str, cou
     rows = sweep.grid()
     assert f"{count} tasks each (the default)" in caption(name, rows, tmp_path)
     pd.DataFrame(rows).assign(**{column: 64}).to_csv(tmp_path / "told.csv", index=False)
-    said = FIGURES[name](read_sweep(tmp_path / "told.csv")).figure.get_supxlabel()
-    assert "n = 5 seeds (0-4), 64 tasks each;" in " ".join(said.split())
+    said = style.whole_caption(FIGURES[name](read_sweep(tmp_path / "told.csv")).figure)
+    assert "n = 5 seeds (0-4); means, 95 % intervals; 64 tasks each;" in said
     pd.DataFrame(rows).assign(**{column: "many"}).to_csv(tmp_path / "words.csv", index=False)
     with pytest.raises(StoreError, match=rf"words\.csv has words in {column.replace('headline', 'test')}"):
         read_sweep(tmp_path / "words.csv")
@@ -404,8 +404,9 @@ def test_failed_cells_are_planned_and_not_used(tmp_path: Path) -> None:
     assert list(shown["n"]) == [4, 4]
     assert list(shown["seeds"]) == ["0 1 2 4", "0 1 2 3"]
     assert caption("order_sensitivity", rows, tmp_path).startswith(
-        "n = 5 seeds (0-4), at some points 4, 10000 tasks each (the default); 8 of 10 planned rows are done; means with"
+        "n = 5 seeds (0-4), at some points 4; means, 95 % intervals; 10000 tasks each (the default); "
     )
+    assert caption("order_sensitivity", rows, tmp_path).endswith("; 8 of 10 planned rows are done")
 
 
 def test_captions_count_what_the_sweep_counts_and_say_what_is_shown_of_it(tmp_path: Path) -> None:
@@ -413,9 +414,9 @@ def test_captions_count_what_the_sweep_counts_and_say_what_is_shown_of_it(tmp_pa
     rows = sweep.grid(**{name: (value,) for name, value in NOISY.items()}) + sweep.grid(ordering=("easy2hard",))
     rows += [sweep.row("lsa1", 9, "planned")]
     for name in ("noise_robustness", "attention_separation"):
-        assert "; 10 of 11 planned rows are done, 5 of them shown; " in caption(name, rows, tmp_path)
+        assert caption(name, rows, tmp_path).endswith("; 10 of 11 planned rows are done, 5 of them shown")
     for name in ("order_sensitivity", "alignment_metrics", "ood_curve"):
-        assert "; 10 of 11 planned rows are done; " in caption(name, rows, tmp_path)
+        assert caption(name, rows, tmp_path).endswith("; 10 of 11 planned rows are done")
 
 
 def test_a_baseline_that_a_mode_lacks_is_left_out_and_the_caption_says_so(tmp_path: Path) -> None:
@@ -435,13 +436,12 @@ def test_one_seed_has_no_interval_and_the_caption_says_so(tmp_path: Path) -> Non
     shown = drawn("alignment_metrics", rows, tmp_path)
     assert shown[["low", "high"]].isna().all(axis=None)
     assert caption("alignment_metrics", rows, tmp_path).startswith(
-        "seed 3, 2048 tasks each (the default); 4 of 4 planned rows are done; one seed, so no intervals"
+        "seed 3; one seed, so no intervals; 2048 tasks each (the default); "
     )
     rows += [sweep.row(seed=7, ordering="random")]
     said = caption("alignment_metrics", rows, tmp_path)
     assert said.startswith(
-        "n = 2 seeds (3, 7), 2048 tasks each (the default); 5 of 5 planned rows are done; means with 95 % t "
-        "intervals over seeds, but for points of a single seed"
+        "n = 2 seeds (3, 7); means, 95 % intervals, but for points of a single seed; 2048 tasks each (the default); "
     )
 
 
@@ -450,7 +450,7 @@ def test_a_sweep_without_noise_has_nothing_to_show_of_it(name: str, tmp_path: Pa
     found = FIGURES[name](read_sweep(sweep.write(tmp_path / "results.csv", sweep.grid())))
     assert found.rows == []
     assert [text.get_text() for text in found.figure.axes[0].texts] == ["nothing to show: no noisy runs"]
-    assert found.figure.get_supxlabel() == "5 of 5 planned rows are done, 0 of them shown"
+    assert style.whole_caption(found.figure) == "5 of 5 planned rows are done, 0 of them shown"
 
 
 def test_a_sweep_of_which_nothing_is_done_has_nothing_to_draw(tmp_path: Path) -> None:
@@ -570,7 +570,7 @@ def test_a_seed_that_has_not_trained_is_hollow_above_a_broken_axis_and_in_no_mea
     (label,) = (text.get_text() for text in axes.get_yticklabels() if text.get_position()[1] == hollow[0, 1])
     assert label == "1.8\N{EN DASH}1.9"
     assert ratios[trained].max() < hollow[0, 1] < axes.get_ylim()[1] < 1.5
-    said = " ".join(found.figure.get_supxlabel().split())
+    said = style.whole_caption(found.figure)
     assert (
         "hollow: seeds not trained (cosine with GD below 0.6, gain below 0.9 of one step's, or no verdict), in no"
         in said
@@ -590,7 +590,7 @@ def test_a_seed_that_has_not_trained_that_fits_is_where_its_value_is(tmp_path: P
     rows = plateau(0.99)
     figure = FIGURES["order_sensitivity"](read_sweep(sweep.write(tmp_path / "results.csv", rows))).figure
     np.testing.assert_allclose(seeds(figure.axes[0], True)[:, 1], [0.99])
-    assert "there n = 4" in " ".join(figure.get_supxlabel().split())
+    assert "there n = 4" in style.whole_caption(figure)
     check_readable(figure)
 
 
@@ -602,7 +602,7 @@ def test_where_no_seed_has_trained_all_are_hollow_at_their_values(tmp_path: Path
     assert axes.get_ylim()[1] > 4.8
     assert not axes.containers
     assert {row["series"] for row in found.rows} == {"not trained"}
-    assert "in no mean; there n = 0" in " ".join(found.figure.get_supxlabel().split())
+    assert "in no mean; there n = 0" in style.whole_caption(found.figure)
     check_readable(found.figure)
 
 

@@ -164,7 +164,7 @@ def test_captions_say_why_maps_and_weights_differ_in_sign_and_scale(
     monkeypatch.setattr(style, "save", lambda figure, path, run=None: drawn.append(figure) or path)
     heat_maps.draw_weights(lsa1_run)
     draw_attention(lsa1_run, tmp_path)
-    said = [" ".join(figure.get_supxlabel().split()) for figure in drawn]
+    said = [style.whole_caption(figure) for figure in drawn]
     beta = float(said[0].rpartition(": ")[2])
     stored = np.load(lsa1_run / layout.WEIGHTS)
     np.testing.assert_allclose(beta * stored["rescaled_kq"], stored["kq"], atol=2e-3 * abs(beta))

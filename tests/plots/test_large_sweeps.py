@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from icl_lab.plots import choice, sweep_lines
+from icl_lab.plots import choice, style, sweep_lines
 from icl_lab.plots.choice import Where
 from icl_lab.plots.fig_templates import FIGURES, draw_sweep
 from icl_lab.plots.sweep_table import narrowed, read_sweep
@@ -84,8 +84,8 @@ def test_a_figure_with_its_rest_left_out_is_that_of_its_conditions(source: Path)
     assert left == [choice.Left((), "train_noise_mode", ("label_noise", "random_pairs"))]
     (asked, same), none = fitted("order_sensitivity", read_sweep(source, kept))
     assert (same, none) == (rows, [])
-    assert asked.get_supxlabel() == figure.get_supxlabel()
-    assert "(train_noise_mode=clean)" in " ".join(asked.get_supxlabel().split())
+    assert style.whole_caption(asked) == style.whole_caption(figure)
+    assert "(train_noise_mode=clean)" in style.whole_caption(asked)
 
 
 @pytest.mark.slow

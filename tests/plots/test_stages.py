@@ -74,8 +74,8 @@ def test_a_milestone_stands_at_its_log_step(drawn: Any) -> None:
 def test_it_can_be_read_and_says_what_there_is(drawn: Any) -> None:
     full = drawn()
     check_readable(full, 6.0, width=None)
-    assert "1 milestones with 90" in full.get_supxlabel().replace("\n", " ").replace("\N{NO-BREAK SPACE}", " ")
+    assert "1 milestones with 90" in style.whole_caption(full)
     none = drawn(milestones=[], curve=CURVE | {"has_shape": False}, change_points={"points": []})
     check_readable(none, 6.0, width=None)
-    assert "do not show more than a line and noise" in none.get_supxlabel().replace("\n", " ")
+    assert "do not show more than a line and noise" in style.whole_caption(none)
     assert all(line.get_label() != "change points" for line in none.axes[0].lines)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgba
 
+from icl_lab.plots import style
 from icl_lab.plots.style import ORDERED, in_order
 from icl_lab.plots.trajectories import ARROWS, DASH, MARKERS, NUMBERS, TEXT, _arrows, _figure, draw_trajectories
 from icl_lab.store.atomic import write_csv
@@ -67,8 +68,8 @@ def test_nine_series_can_be_read_in_a_column(tmp_path: Path) -> None:
     assert [axes.get_title() for axes in found.axes] == ["a", "b"]
     assert [axes.get_ylabel() for axes in found.axes] == ["PC2 (11 %)"] * 2
     assert found.axes[-1].get_xlabel() == "PC1 (24 %)"
-    words = " ".join(found.get_supxlabel().replace("\N{NO-BREAK SPACE}", " ").split())
-    assert words == "A title; arrows: order of training, filled markers: its end"
+    words = style.whole_caption(found)
+    assert words == "A title; arrows: order of training, filled: its end"
     names = [text.get_text() for text in found.legends[0].get_texts()]
     assert names == [f"M = {size}" for size in SIZES] + ["dMMSE of the same M", "Ridge (Bayes)"]
 
