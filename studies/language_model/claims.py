@@ -66,6 +66,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("repeats_copies", "text", "text with random symbols that come again after 8 to 65 others: share of the symbols that come again that are the most likely", 0.99, 0.9, 1.0, CHOSEN, measures.last("copy_accuracy"), "text_repeats", "full", scale="fraction", control=Rival("text alone", runs=("text",)), **BY_US),
     # the open question
     Claim("long_prefix", "long", "text, 68 million symbols: prefix matching of the best head", 0.05, 0.0, 0.2, CHOSEN, measures.best_head("prefix_matching"), "text_long", "full", scale="fraction", control=Rival("text with random symbols that come again after 8 to 65 others", runs=("text_repeats",)), **BY_US),
+    Claim("long_previous", "long", "text, 68 million symbols: attention to the previous symbol of the best head, on random symbols", 0.3, 0.15, 0.6, CHOSEN, measures.best_head("previous_token"), "text_long", "full", scale="fraction", control=Rival("uniform attention", measure=measures.last("null_previous_token")), **BY_US),
     Claim("long_icl", "long", "text, 68 million symbols: ICL score less that of Kneser-Ney of order 4 on the same windows, nats", -0.05, -0.15, 0.02, CHOSEN, measures.last("icl_score_minus_kneser_ney_4"), "text_long", "full", scale="linear", **BY_US, control=Without("the null, that of Kneser-Ney, is taken off")),
 )
 # fmt: on

@@ -21,5 +21,6 @@ FACTS: dict[str, tuple[str, ...]] = {
     "Where random symbols come again after varying numbers of others, a head looks at what followed before.": ("repeats_prefix", "repeats_copies"),
     "On text no induction appears after a few passes through it.": ("text_icl", "text_prefix"),
     "On text no induction appears after ten times as many symbols.": ("long_prefix", "long_icl"),
+    "On text a head comes to attend to the previous symbol.": ("long_previous",),
 }
 # fmt: on
