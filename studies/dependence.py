@@ -55,11 +55,15 @@ def groups(rows: Sequence[Row], test_tasks: Mapping[str, str] | None = None) -> 
 
 
 def tasks_by_run(rows: Sequence[Row]) -> dict[str, str]:
-    """Names of the test tasks of the runs that these lines' claims are measured on today, by the name of the run."""
+    """Names of the test tasks of the runs that these lines' claims are measured on today, by the name of the run.
+
+    Not of runs that need a file, whose test tasks nobody else has.
+    """
     measured = {row["claim"]: row["runs"] for row in rows if row["cells"]}
     claims = [(study, claim) for study in all_studies() for claim in study.claims if claim.name in measured]
     named = ((study, name) for study, claim in claims for name in (*claim.trained, measured[claim.name]) if name)
-    runs = (run for study, name in named for run in study.runs_of(name).cells)
+    asked = (study.runs_of(name) for study, name in named)
+    runs = (run for one in asked if not one.needs for run in one.cells)  # the same whether what they need is here
     return {run.name: tasks_of(run) for run in runs}
 
 

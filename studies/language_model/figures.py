@@ -15,7 +15,7 @@ SETTINGS = {
 }
 TABLES = {"small_tables": "tables of .02", "large_tables": "tables of 1/√d"}
 PRIORS = {"sparse_chains": "alpha = .3", "markov": "alpha = 1", "dense_chains": "alpha = 3"}
-TEXTS = {"text": "text", "text_long": "text, ten times as long", "text_repeats": "half random symbols that repeat"}
+TEXTS = {"text": "text", "text_long": "text, longer", "text_repeats": "half random symbols that repeat"}
 TRIGGERS = {"triggers": "two layers", "triggers_one_layer": "one layer"}
 
 # fmt: off

@@ -9,9 +9,13 @@ import numpy as np
 import pytest
 
 from icl_lab.store import layout
+from icl_lab.studies import ledger
 from icl_lab.studies.language_model import measures
 from icl_lab.studies.language_model.runs import CHAINS, RUNS
+from icl_lab.studies.language_model.study import STUDY
 from icl_lab.studies.runs import Runs
+
+REPORT = Path(__file__).parents[2] / "report"
 
 BOUND = 0.03
 
@@ -147,3 +151,20 @@ def test_changes_of_the_llc_are_compared_with_chance(tmp_path: Path, monkeypatch
     assert math.isnan(measures.change_beyond_chance(tmp_path / "localised"))
     rows_of_llc(tmp_path / "flat", [1.0] * 10, "LLC")
     assert math.isnan(measures.change_beyond_chance(tmp_path / "flat"))
+
+
+def test_what_was_measured_on_a_text_stays_where_the_text_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody without the text can name its runs; their committed values are no less measured."""
+    (claim,) = (one for one in STUDY.claims if one.name == "text_bigrams")
+    measured = ledger.read_measurements(REPORT / ledger.TABLE)["text_bigrams"]
+    assert len(measured.values) == 8
+    monkeypatch.chdir(tmp_path)
+    assert not STUDY.runs_of("text").is_possible
+    assert ledger.readings(REPORT, STUDY, claim)[1] == measured
+    other = STUDY.runs_of("markov")
+    assert other.is_possible
+    (elsewhere,) = (one for one in STUDY.claims if one.name == "markov_excess")
+    of_other_runs = ledger.read_measurements(REPORT / ledger.TABLE)["markov_excess"]._replace(cells=("another",))
+    assert ledger._of_today(REPORT, STUDY, elsewhere, of_other_runs) is None
