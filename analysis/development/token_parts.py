@@ -189,7 +189,8 @@ def _ngrams(run: Sized) -> LossPart:
         return LossPart(missing=("no n-gram scores: they are of text",))
     train, k = text.text_of(data.file, data.num_symbols).train, data.num_symbols
     lengths = [length for length in NGRAMS if length <= data.num_tokens]
-    short = replace(config, data=replace(data, num_tokens=lengths[-1]))
+    shortened = replace(data, num_tokens=lengths[-1], repeated_share=0.0, shortest_repeat=0)  # nothing is drawn
+    short = replace(config, data=shortened)
     model = task.make_model(short)
     grams = [token_metrics.frequent(train, length, k) for length in lengths]
     padded = [np.pad(own, ((0, 0), (0, lengths[-1] - own.shape[1]))) for own in grams]
