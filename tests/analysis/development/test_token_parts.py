@@ -69,7 +69,7 @@ def test_a_run_of_chains_has_a_table_and_a_figure(workshop: Workshop, tmp_path: 
 
 def test_a_model_that_says_every_symbol_is_as_likely_has_all_nulls() -> None:
     """With a read-out of 0 losses are log k; with queries of 0 attention is uniform."""
-    data = TokenData(source="text", num_symbols=1024, num_tokens=33)
+    data = TokenData(source="text", num_symbols=1024, num_tokens=33, repeated_share=0.5, shortest_repeat=8)
     loaded = untrained(data, num_heads=2, d_model=16, positions="query_key")
     params = {module: {name: np.asarray(value) for name, value in own.items()} for module, own in loaded.params.items()}
     params["read_out"] = {"symbols": 0 * params["read_out"]["symbols"]}
