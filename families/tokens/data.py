@@ -56,6 +56,11 @@ class TokenData:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        half = -(-self.num_tokens // 2)
+        require(
+            self.shortest_repeat <= half,
+            f"shortest_repeat is {self.shortest_repeat}; it is at most {half}, half of a sequence",
+        )
         for each in dataclasses.fields(self):
             value = getattr(self, each.name)
             if each.name in self.without_meaning and value != each.default:
@@ -74,10 +79,9 @@ class TokenData:
             rows <= MOST_ROWS,
             f"chain_order {self.chain_order} and num_symbols {self.num_symbols} have {rows} rows, too many",
         )
-        half = -(-self.num_tokens // 2)
         require(
-            self.shortest_repeat == 0 or (2 <= self.shortest_repeat <= half and self.repeated_share > 0),
-            f"shortest_repeat is {self.shortest_repeat}; it is 0, or from 2 to {half} where repeated_share is above 0",
+            self.shortest_repeat == 0 or (self.shortest_repeat >= 2 and self.repeated_share > 0),
+            f"shortest_repeat is {self.shortest_repeat}; it is 0, or at least 2 where repeated_share is above 0",
         )
         if self.num_chains != math.inf:
             whole = isinstance(self.num_chains, int) and 1 <= self.num_chains < TOO_MANY

@@ -25,7 +25,7 @@ FIGURES: tuple[AnyFigure, ...] = (
     Figure("plateau", "Markov chains, layer norm: how far a decoder is from Bayes", tuple(TABLES), curves.from_bayes(TABLES), STEP, KL, log_x=True, log_y=True, profile="full", means=False, by_seed=True),
     Dots("prior", "The alpha that predictions imply lies above that of the training", PRIORS, curves.of_prior, "full", scale="log"),
     Figure("pools", "Pools of M chains, 3000 steps", ("pools_of_chains",), curves.of_pools, "chains in the pool, M", KL, log_x=True, log_y=True, profile="full"),
-    Figure("text", "Text: bigrams, then positions and longer n-grams; prefixes are matched only where symbols repeat", tuple(TEXTS), curves.stages(TEXTS), STEP, "", log_x=True, profile="full", means=False, by_seed=True),
+    Figure("text", "Text: bigrams, then positions and longer n-grams; only repeated random symbols teach copying", tuple(TEXTS), curves.stages(TEXTS), STEP, "", log_x=True, profile="full", means=False, by_seed=True),
     Dots("triggers", "After triggers that came before: two layers are right more often than one", TRIGGERS, curves.of_triggers, "full", scale="fraction"),
 )
 # fmt: on

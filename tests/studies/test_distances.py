@@ -202,7 +202,7 @@ def test_a_matrix_over_seeds_has_means_on_the_scale_of_each_measure(constructed:
         ("loss_ratio", np.log, np.exp),
     ):
         each = forward([distances.distances(run)["tf", "gd", measure] for run in runs])
-        ends = inverse(stats.t.interval(0.95, 2, each.mean(), stats.sem(each)))
+        ends = inverse(stats.t.interval(0.9, 2, each.mean(), stats.sem(each)))
         found = rows["tf", "gd", measure]
         assert (found["mean"], found["low"], found["high"]) == pytest.approx((inverse(each.mean()), *ends)), measure
         assert found["seeds"] == 3

@@ -62,7 +62,7 @@ def test_dots_are_means_of_a_setting_with_t_intervals(tmp_path: Path) -> None:
     first, second = dots.rows(runs)
     assert (first["setting"], first["panel"], first["series"], first["seeds"]) == ("first", "p", "s", 3)
     assert first["mean"] == pytest.approx(0.9)
-    assert first["high"] - first["mean"] == pytest.approx(4.302653 * 0.1 / math.sqrt(3), rel=1e-5)  # t of 2 degrees
+    assert first["high"] - first["mean"] == pytest.approx(2.919986 * 0.1 / math.sqrt(3), rel=1e-5)  # t of 2 degrees
     assert (second["low"], second["mean"], second["high"]) == (0.5, 0.5, 0.5)
     seeds = dots._replace(by_seed=True).rows(runs)
     assert [(row["setting"], row["mean"], row["low"], row["high"]) for row in seeds] == [
@@ -72,12 +72,12 @@ def test_dots_are_means_of_a_setting_with_t_intervals(tmp_path: Path) -> None:
 
 
 def test_dots_of_shares_have_clopper_and_pearsons_intervals(tmp_path: Path) -> None:
-    """Of three of three: the lower end is the cube root of .025, and nothing lies above 1."""
+    """Of three of three: the lower end is the cube root of .05, and nothing lies above 1."""
     runs = {"a": [made(tmp_path, f"a{i}", v=1.0) for i in range(3)]}
     dots = Dots("dots", "A title", {"a": "first"}, lambda run: {("p", "s"): measures.value("v")(run)}, scale="share")
     (row,) = dots.rows(runs)
     assert (row["mean"], row["high"], row["seeds"]) == (1.0, 1.0, 3)
-    assert row["low"] == pytest.approx(0.025 ** (1 / 3), rel=1e-6)
+    assert row["low"] == pytest.approx(0.05 ** (1 / 3), rel=1e-6)
 
 
 def test_a_matrix_is_the_mean_of_its_runs() -> None:

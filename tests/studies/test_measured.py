@@ -124,3 +124,10 @@ def test_the_level_is_that_of_eight_chains_against_eight() -> None:
     from scipy.stats import t
 
     assert 2 * t.sf(3.64, 14) == pytest.approx(nulls.LEVEL, rel=0.02)
+
+
+def test_a_run_without_two_sampled_checkpoints_has_an_unknown_number_of_changes(tmp_path: Path) -> None:
+    run = made(tmp_path, RISE)
+    told = json.loads((run / layout.DEVELOP).read_text()) | {"largest_changes": {}}
+    (run / layout.DEVELOP).write_text(json.dumps(told))
+    assert math.isnan(measured.beyond(run))
