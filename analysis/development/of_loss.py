@@ -69,9 +69,3 @@ def fit(losses: np.ndarray, llcs: np.ndarray) -> OfLoss:
         process = GaussianProcessRegressor(kernel, n_restarts_optimizer=2, random_state=0)
         process.fit(((at - middle) / width)[:, None], (llcs - level) / height)
     return OfLoss(process, middle, width, level, height, height * math.sqrt(process.kernel_.k2.noise_level))
-
-
-def explained(of_loss: OfLoss, losses: np.ndarray, llcs: np.ndarray) -> float:
-    """The share of the variance of a run's LLCs [T] over training that f explains: below 0 where it misleads."""
-    off = np.asarray(llcs, float) - of_loss.at(losses)[0]
-    return float(1 - np.mean(off**2) / np.var(llcs))

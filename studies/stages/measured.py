@@ -8,7 +8,7 @@ stage is more than these where its change differs from each of its nulls (`analy
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import numpy as np
 from icl_lab.analysis.development import nulls
 from icl_lab.analysis.development.found_stages import false_stages
 from icl_lab.analysis.development.nulls import Estimates
-from icl_lab.analysis.development.of_loss import FEWEST, OfLoss, explained, fit
+from icl_lab.analysis.development.of_loss import FEWEST, OfLoss, fit
 from icl_lab.analysis.development.smooth_curve import LEAST
 from icl_lab.store import layout
 from icl_lab.store.llc_rows import AT_THIS_NBETA, CURVATURE, LLC
@@ -66,53 +66,65 @@ curvatures, plateaus = share_of_verdicts(CURVATURE), share_of_verdicts(LLC, AT_T
 
 
 def by_curvature(run: Path, *others: Path) -> float:
-    """1 - mean (LLC - prediction)^2 / var LLC over the sampled checkpoints, of the quadratic prediction: no fit."""
+    """The share that the quadratic prediction explains, without a fit."""
     own = estimates(run)
     return _explained(own, own.predicted)
 
 
 def by_rescaled_loss(run: Path, *others: Path) -> float:
-    """The same of nbeta times the fall of the loss since the first of them, which saturated chains have."""
+    """The share that nbeta times the fall of the loss explains, which is the LLC of saturated chains."""
     own = estimates(run)
     nbeta = float(facts(run)["settings"][SETTING]["nbeta"])
     return _explained(own, own.llc[:1].mean() + nbeta * (own.losses[:1] - own.losses))
 
 
 def by_loss(run: Path, *others: Path) -> float:
-    """The same of the function of the loss that other seeds follow; nan without enough of these."""
+    """The share that the loss explains, by a function fitted to the LLCs of other seeds; nan with too few of these."""
     own, function = estimates(run), of_loss(others)
-    if function is None or len(own.steps) < LEAST:
-        return math.nan
-    return explained(function, own.losses, own.llc.mean(axis=1))
+    return math.nan if function is None else _explained(own, function.at(own.losses)[0])
 
 
 def by_step(run: Path, *others: Path) -> float:
-    """The same of the mean LLC of other seeds at the same step."""
-    return _explained(estimates(run), _at_steps(run, others, lambda other: other.llc.mean(axis=1)))
+    """The share that the training step explains, by the mean LLC of other seeds at it."""
+    own = estimates(run)
+    by_run = [dict(zip(other.steps, other.llc.mean(axis=1), strict=True)) for other in map(estimates, others)]
+    found = [[values[step] for values in by_run if step in values] for step in own.steps]
+    return _explained(own, np.array([np.mean(values) if values else math.nan for values in found]))
 
 
 def _explained(own: Estimates, said: np.ndarray) -> float:
+    """1 - mean (LLC - said)^2 / var LLC over the sampled checkpoints at which something is said; nan for few."""
     known, llc = np.isfinite(said), own.llc.mean(axis=1)
     if known.sum() < LEAST:
         return math.nan
     return float(1 - np.mean((llc - said)[known] ** 2) / np.var(llc[known]))
 
 
-def _at_steps(run: Path, others: Sequence[Path], of: Callable[[Estimates], np.ndarray]) -> np.ndarray:
-    """The mean over other runs of what they have at the steps of a run's sampled checkpoints; nan where none has."""
-    steps = estimates(run).steps
-    by_run = [dict(zip(own.steps, of(own), strict=True)) for own in map(estimates, others)]
-    found = [[values[step] for values in by_run if step in values] for step in steps]
-    return np.array([np.mean(values) if values else math.nan for values in found])
-
-
 # --- stages ---
 
 
 def beyond(run: Path, *others: Path) -> float:
-    """How many stages differ from all of their nulls, the largest change counted as one; nan without any change."""
+    """How many changes differ from all of their nulls: the largest one, and those over stages.
+
+    nan where that is not known: without any change, and where one differs from all nulls but those that cannot be
+    computed.
+    """
     found = changes(run, *others)
-    return float(sum(one.differs for one in found)) if found else math.nan
+    if not found or any(_is_open(one) for one in found):
+        return math.nan
+    return float(sum(one.differs for one in found))
+
+
+def _is_open(one: nulls.Change) -> bool:
+    """Whether a null of a change cannot be computed, and the change differs from the others."""
+    tests = [
+        (one.delta_llc, one.p_zero),
+        (one.delta_predicted, one.p_predicted),
+        (one.delta_of_loss, one.p_of_loss),
+        (one.delta_annealed, one.p_annealed),
+    ]
+    known = [p for delta, p in tests if math.isfinite(delta)]
+    return len(known) < len(tests) and all(p is not None and p < nulls.LEVEL for p in known)
 
 
 def changes(run: Path, *others: Path) -> list[nulls.Change]:

@@ -80,10 +80,17 @@ def test_a_change_is_beyond_its_nulls_only_if_it_is_beyond_each(tmp_path: Path) 
     assert measured.beyond(made(tmp_path, RISE, RISE), *others) == 0.0  # the Hessian
     same = tuple(made(tmp_path, RISE) for _ in range(2))
     assert measured.beyond(made(tmp_path, RISE, 0 * RISE), *same) == 0.0  # the loss
-    for gone in (1.0, None):  # the rate, and a branch that was not sampled
-        own = made(tmp_path, RISE, 0 * RISE, largest={"p_annealed": gone})
-        assert measured.beyond(own, *others) == 0.0
-    assert measured.beyond(made(tmp_path, RISE, 0 * RISE), *ALONE) == 0.0  # nobody to compare the loss with
+    assert measured.beyond(made(tmp_path, RISE, 0 * RISE, largest={"p_annealed": 1.0}), *others) == 0.0  # the rate
+
+
+def test_where_a_null_that_would_decide_is_not_computed_nobody_knows(tmp_path: Path) -> None:
+    """Not 0, by which a claim that there are none would pass; a null that is not left decides by itself."""
+    others = tuple(made(tmp_path, 3 - 0 * LOSSES) for _ in range(2))
+    no_branch = {"delta_annealed": None, "p_annealed": 1.0}
+    assert math.isnan(measured.beyond(made(tmp_path, RISE, 0 * RISE, largest=no_branch), *others))
+    assert math.isnan(measured.beyond(made(tmp_path, RISE, 0 * RISE), *ALONE))  # nobody to compare the loss with
+    assert math.isnan(measured.beyond(made(tmp_path, RISE, np.nan * RISE), *others))  # a saddle
+    assert measured.beyond(made(tmp_path, RISE, RISE, largest=no_branch), *others) == 0.0
 
 
 def test_shares_of_verdicts_are_of_usable_checkpoints(tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ def test_jax_is_not_imported_before_a_sweep_trains(words: str, tmp_path: Path) -
 def test_what_is_there_stays_when_a_sweep_is_refused(swept: Paths, tmp_path: Path, refused: Refused) -> None:
     at = copied(swept, tmp_path)
     for words in (["--p", "2"], ["--out", at.runs], ["--shard", "0/1"], ["--overwrite", "--width", "0"]):
-        refused("eval_noise", *GRID, "--seeds", "0,1", *at.flags(), *words)  # which compares all files
+        assert refused("eval_noise", *GRID, "--seeds", "0,1", *at.flags(), *words)  # which compares all files
 
 
 @pytest.mark.parametrize("command", DRIVERS)

@@ -40,12 +40,6 @@ def test_far_from_every_loss_it_is_not_known(fitted: of_loss.OfLoss) -> None:
     assert np.isnan(fitted.change(np.nan, 1.0)[1])
 
 
-def test_what_is_explained_is_a_share_of_the_variance(fitted: of_loss.OfLoss) -> None:
-    at = np.exp(np.linspace(-3.8, -0.2, 40))
-    assert of_loss.explained(fitted, at, turning(at)) > 0.99
-    assert of_loss.explained(fitted, at, -turning(at)) < 0
-
-
 @pytest.mark.parametrize(
     ("losses", "llcs"),
     [
