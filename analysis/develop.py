@@ -95,7 +95,7 @@ class Recipe(NamedTuple):
 def develop(run: Path, recipe: Recipe, others: Sequence[Path] = ()) -> dict[str, Any]:
     """Measures a run, which must be locked, and writes analysis/develop/; gives what develop.json has.
 
-    others: runs of other seeds with LLCs at the same settings, whose loss is a null. Existing results of the same
+    others: runs of other seeds that are developed at the same settings. Existing results of the same
     parameters and recipe are reused. With fewer checkpoints than stages need there are none.
     """
     if is_developed(run, recipe, others):
@@ -108,7 +108,7 @@ def develop(run: Path, recipe: Recipe, others: Sequence[Path] = ()) -> dict[str,
     estimates = {name: _estimates(run, recipe.settings[name], own) for name, own in rows.items()}
     first = next(iter(estimates.values()))
     found = found_stages(first._replace(sampled=np.isin(first.steps, sampled)))
-    of_loss = functions_of_loss(recipe, others)
+    of_loss = {name: fit_of_loss(*known) for name, known in known_elsewhere(recipe, others).items()}
     tested = Tested(loaded, recipe, estimates, of_loss)
     changes = stage_rows(tested, found)
     facts = {
@@ -136,8 +136,8 @@ def check_stages(run: Path, checkpoints: str) -> None:
     require(len(steps) >= LEAST, f"{len(steps)} checkpoints are chosen, and stages need {LEAST} or more")
 
 
-def functions_of_loss(recipe: Recipe, others: Sequence[Path]) -> dict[str, OfLoss]:
-    """By unsaturated setting: the function of the loss that the LLCs of other runs follow; none without others.
+def known_elsewhere(recipe: Recipe, others: Sequence[Path]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """By unsaturated setting: losses and LLCs of the sampled checkpoints of other runs; none without others.
 
     `StoreError` for a run that is not developed at a setting, or if together they have too few sampled checkpoints.
     """
@@ -150,7 +150,7 @@ def functions_of_loss(recipe: Recipe, others: Sequence[Path]) -> dict[str, OfLos
                 f"the runs of --also have {len(losses)} sampled checkpoints at the setting {name}, and a function of "
                 f"the loss needs {FEWEST_OF_LOSS}; develop more runs, or more of their checkpoints"
             )
-        found[name] = fit_of_loss(losses, llcs)
+        found[name] = losses, llcs
     return found
 
 
@@ -173,7 +173,7 @@ def check_others(run: Path, recipe: Recipe, others: Sequence[Path]) -> None:
     check_seeds([run, *others])
     for other in others:
         check_training(other, run)
-    functions_of_loss(recipe, others)
+    known_elsewhere(recipe, others)
 
 
 def is_developed(run: Path, recipe: Recipe, others: Sequence[Path] = ()) -> bool:
