@@ -76,7 +76,7 @@ def copied(run: Path) -> Iterator[Path]:
         private = Path(folder) / run.name
         meet("before copying")
         if rundir.has_begun(run):
-            shutil.copytree(run, private, ignore=shutil.ignore_patterns(layout.LOCK, f"{layout.LOCK}.*"))
+            shutil.copytree(run, private, ignore=layout.not_copied)
         meet("after copying")
         yield private
 

@@ -25,6 +25,7 @@ from icl_lab.lab import cli
 from icl_lab.lab.flag_types import Number
 from icl_lab.src.checks import require
 from icl_lab.src.words import did_you_mean
+from icl_lab.store import layout
 
 ROOT = Path(__file__).resolve().parent.parent
 FAULTS = ROOT / "tests/faults.toml"
@@ -89,7 +90,7 @@ def tried(fault: Fault, everywhere: bool, seconds: float) -> Outcome:
 
 
 def _left_out(folder: str, names: list[str]) -> set[str]:
-    return LEFT_OUT & {*names} if folder == str(ROOT) else set()
+    return layout.not_copied(folder, names) | (LEFT_OUT & {*names} if folder == str(ROOT) else set())
 
 
 def _pytest(tree: Path, words: Sequence[str], seconds: float) -> tuple[int, str]:

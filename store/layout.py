@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 MANIFEST = "manifest.jsonl"
@@ -140,6 +141,11 @@ def draft_parts(name: str) -> tuple[str, str]:
     """Of which file this is a draft, and by which process, "" in earlier versions; two "" if it is not a draft."""
     match = DRAFT_NAME.fullmatch(name)
     return (match[1], (match[2] or "").removeprefix(".")) if match else ("", "")
+
+
+def not_copied(folder: str, names: Iterable[str]) -> set[str]:
+    """For `shutil.copytree`: the locks and drafts of other processes, which may be gone before they are copied."""
+    return {name for name in names if is_lock(name) or draft_parts(name)[0]}
 
 
 def draft_target(name: str) -> str:

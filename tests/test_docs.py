@@ -7,7 +7,6 @@ import math
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -25,7 +24,7 @@ from icl_lab.store import layout
 from icl_lab.store.rundir import read_meta
 from icl_lab.studies.words import VERDICTS
 from tests.doors import Ran, ran
-from tests.runners.tiny import twolayer_run, workshop
+from tests.runners.tiny import copied, twolayer_run, workshop
 
 __all__ = ["ran", "twolayer_run", "workshop"]
 
@@ -232,8 +231,7 @@ def test_the_reference_names_the_fields_of_the_files(twolayer_run: Path) -> None
 
 def copy_of(root: Path, to: Path) -> Path:
     """The repository's files, without what git ignores."""
-    ignored = shutil.ignore_patterns(".git", ".venv", "runs", "__pycache__", ".*_cache", ".hypothesis")
-    return Path(shutil.copytree(root, to, symlinks=True, ignore=ignored))  # icl_lab links to the folders beside it
+    return copied(root, to, ".git", ".venv", "runs", "__pycache__", ".*_cache", ".hypothesis")
 
 
 def apply(diff: str, folder: Path) -> None:

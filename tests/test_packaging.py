@@ -1,7 +1,6 @@
 """`pip install` of the tree and of its wheel: one package, beside a neighbour's own `src/`, `plots/`, `analysis.py`."""
 
 import os
-import shutil
 import subprocess
 import sys
 import sysconfig
@@ -11,6 +10,8 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+
+from tests.runners.tiny import copied
 
 pytestmark = pytest.mark.robust
 
@@ -43,9 +44,7 @@ def ended(*words: object, cwd: Path, **variables: str) -> subprocess.CompletedPr
 @pytest.fixture(scope="module")
 def tree(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the tree, since a build leaves folders in it."""
-    copy = tmp_path_factory.mktemp("tree") / "lab"
-    shutil.copytree(root, copy, symlinks=True, ignore=shutil.ignore_patterns(*NOT_BUILT))
-    return copy
+    return copied(root, tmp_path_factory.mktemp("tree") / "lab", *NOT_BUILT)
 
 
 @pytest.fixture(scope="module")

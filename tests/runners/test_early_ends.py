@@ -1,7 +1,6 @@
 """A run that ends early has the records and the parameters that the same run had at that step, and nothing later."""
 
 import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from icl_lab.store.params import flattened, read_params
 from tests import processes
 from tests.doors import snapshot
 from tests.runners.test_extend import SHORT, longer, train
-from tests.runners.tiny import results
+from tests.runners.tiny import copied, results
 
 STOPPED_AT = 20  # the third record
 
@@ -127,7 +126,7 @@ def test_a_misspelt_column_is_a_sentence_before_anything_is_written(log_norms: b
 
 
 def test_a_misspelt_column_clears_no_run_that_would_be_trained_again(tmp_path: Path, whole: Path) -> None:
-    run = shutil.copytree(whole, tmp_path / "lsa1")
+    run = copied(whole, tmp_path / "lsa1")
     before = snapshot(run)
     done = processes.command("runners.run", "lsa1", "--overwrite", "--stop_when", "eval_los < 1", "--out", run)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)

@@ -103,11 +103,13 @@ def control_run(workshop: Workshop) -> Path:
     return workshop.finished("sine_control", SINE, "--control", sizes=SINE_SIZES)
 
 
-def copied(run: Path, to: Path) -> Path:
-    """A copy of a run, to be changed; nobody owns its lock, though a test in another process may own the run's."""
-    copy = Path(shutil.copytree(run, to))
-    if (copy / layout.LOCK).exists():
-        (copy / layout.LOCK).write_bytes(b"")
+def copied(folder: Path, to: Path, *without: str) -> Path:
+    """A copy of a run, or of a folder with runs, to be changed: without these files and the locks of other tests."""
+    named = shutil.ignore_patterns(*without)
+    left_out = lambda at, names: named(at, names) | layout.not_copied(at, names)  # noqa: E731
+    copy = Path(shutil.copytree(folder, to, symlinks=True, ignore=left_out))
+    if (folder / layout.LOCK).exists():
+        (copy / layout.LOCK).touch()  # that nobody owns
     return copy
 
 

@@ -25,6 +25,7 @@ from icl_lab.store.atomic import replace_file, write_bytes
 from icl_lab.store.lock import in_use, locked, locked_file
 from icl_lab.store.metrics import append_metrics
 from tests.doors import snapshot
+from tests.runners.tiny import copied
 
 pytestmark = pytest.mark.robust
 
@@ -590,3 +591,18 @@ def test_a_file_is_locked_by_a_file_beside_it(tmp_path: Path) -> None:
         pytest.fail("two held the lock")
     assert [path.name for path in tmp_path.iterdir()] == [".table.csv.lock"]
     assert lock.RETRY_SECONDS < 1
+
+
+def test_a_run_is_copied_while_others_take_its_lock_and_write(tmp_path: Path) -> None:
+    """Locks and drafts may be gone before they are copied: a copy has the run's files, and a lock of nobody."""
+    run = tmp_path / "run"
+    manifest.begin(run)
+    write_bytes(run / layout.SUMMARY, b"{}")
+    (run / layout.LOCK).write_text("an owner")
+    passing = [".lock.next", ".lock.0123456789abcdef.claim", ".lock.0123456789abcdef.shared"]
+    passing += [layout.draft(run / name, "01234567-89-ab").name for name in (layout.META, layout.METRICS)]
+    for name in passing:
+        (run / name).touch()
+    copy = copied(run, tmp_path / "copy")
+    assert sorted(path.name for path in copy.iterdir()) == sorted([layout.LOCK, layout.MANIFEST, layout.SUMMARY])
+    assert (copy / layout.LOCK).read_bytes() == b""

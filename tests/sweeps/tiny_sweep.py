@@ -18,6 +18,7 @@ from icl_lab.lab.configs.family import AUTO
 from icl_lab.store import layout, rundir
 from icl_lab.sweeps.grid import Grid
 from icl_lab.sweeps.plan import Point, plan
+from tests.runners import tiny
 from tests.runners.tiny import Done, Workshop
 
 SETTINGS = {
@@ -93,6 +94,6 @@ def swept(workshop: Workshop) -> Paths:
 
 def copied(swept: Paths, to: Path) -> Paths:
     """A copy of a sweep, times of writing included, to be changed."""
-    shutil.copytree(swept.runs, to / "runs")
+    tiny.copied(swept.runs, to / "runs")
     shutil.copy2(swept.out, to / "results.csv")
     return sweep_paths(to)

@@ -3,7 +3,6 @@
 import csv
 import os
 import runpy
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -95,7 +94,7 @@ def folder_with(foreign: dict[str, bytes], run: Path | None, swept: Paths) -> It
     """A fresh folder with a run and a sweep's cells in it, and these files where nothing is yet."""
     with tempfile.TemporaryDirectory() as name:
         at = Path(name)
-        shutil.copytree(swept.runs, at / "runs", ignore=shutil.ignore_patterns(outputs.RECORD, "plan_*"))
+        copied(swept.runs, at / "runs", outputs.RECORD, "plan_*")
         if run is not None:
             copied(run, at / "run")
         for place, content in foreign.items():

@@ -6,7 +6,6 @@ The training stops itself (SIGSTOP) at the third record, so that it is training 
 import io
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -22,7 +21,7 @@ from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.store import StoreError, aside, layout, rundir
 from tests.analysis.llc_runs import KEEPING, estimated, table, words
 from tests.doors import snapshot
-from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, LSA1, RECORDED, ROOT, SIZES, Done, Workshop, results
+from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, LSA1, RECORDED, ROOT, SIZES, Done, Workshop, copied, results
 
 pytestmark = pytest.mark.robust
 
@@ -52,7 +51,7 @@ def training(run: Path, workshop: Workshop) -> Iterator[subprocess.Popen[str]]:
 def afterwards(workshop: Workshop, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same run, followed by nobody and estimated when it was done."""
     done = workshop.finished("llc_unwatched", LSA1, KEEPING)
-    run = Path(shutil.copytree(done, tmp_path_factory.mktemp("afterwards") / "run"))
+    run = copied(done, tmp_path_factory.mktemp("afterwards") / "run")
     estimated(workshop, run, "--checkpoints", "all", *words())
     return run
 
