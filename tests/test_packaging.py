@@ -139,8 +139,22 @@ def test_packages_that_are_installed_within_the_ranges_stay(root: Path) -> None:
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
     extras = {f"requirements-{name}.txt": asked for name, asked in project["optional-dependencies"].items()}
     for file, asked in [("requirements.txt", project["dependencies"]), *extras.items()]:
-        pins = dict(line.split("==") for line in (root / file).read_text().splitlines() if "==" in line)
-        pins = {name.lower().replace("_", "-"): pin for name, pin in pins.items()}
+        pins = pinned(root / file)
         for each in map(Requirement, asked):
             assert pins[each.name.lower().replace("_", "-")] in each.specifier, f"{file}: {each}"
             assert all(part.operator == ">=" for part in each.specifier), each
+
+
+def pinned(file: Path) -> dict[str, str]:
+    """The versions that a file of requirements pins, by the package's normalised name."""
+    lines = (line.split("==") for line in file.read_text().splitlines() if "==" in line)
+    return {name.lower().replace("_", "-"): pin for name, pin in lines}
+
+
+def test_all_requirements_can_be_installed_together(root: Path) -> None:
+    """`make test-all` does: no two files pin two versions of a package."""
+    versions: dict[str, set[str]] = {}
+    for file in root.glob("requirements*.txt"):
+        for name, pin in pinned(file).items():
+            versions.setdefault(name, set()).add(pin)
+    assert {name: found for name, found in versions.items() if len(found) > 1} == {}
