@@ -1,10 +1,11 @@
-"""Writes docs/reference.md: every flag, config field, preset, file, column and make target, from the code itself.
+"""Writes docs/reference.md and docs/reference/: every flag, config field, preset, file and column, from the code.
 
 python -m scripts.reference [--check]
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from icl_lab.lab import cli
@@ -12,20 +13,23 @@ from icl_lab.lab.command_end import typed
 from icl_lab.lab.loaded_plugins import LOADED
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "reference.md"
-HEAD = """# Reference
+DOCS = ROOT / "docs"
+MADE = "<!-- Made by python -m scripts.reference, which a test compares with this file: not edited by hand. -->"
+HEAD = f"""# Commands, flags and files
 
-<!-- Made by python -m scripts.reference, which a test compares with this file: not edited by hand. -->
+{MADE}
 
-Every command and its flags, every field of a config, every preset, file, column and make target. What they promise is
-in [contract.md](contract.md). Dash and underscore are the same in a flag; lists come with commas or spaces. Every
-command also has `--help` and `--plugin FILE`, which may be given several times."""
+These pages list every command and its flags, every field of a config, every preset, file and column, and every target
+of make. [The contract](contract.md) says what they promise.
+
+A flag may be written with dashes or underscores, and a list with commas or spaces. Every command also has `--help`, and
+`--plugin FILE`, which may be given several times."""
 
 
 def parser() -> cli.Parser:
     """The flags."""
-    built = cli.Parser("scripts.reference", "Writes docs/reference.md from the code.")
-    built.add_argument("--check", action="store_true", help="change nothing; exit with 1 if the page would change")
+    built = cli.Parser("scripts.reference", "Writes docs/reference.md and the pages of docs/reference/ from the code.")
+    built.add_argument("--check", action="store_true", help="change nothing; exit with 1 if a page would change")
     return built
 
 
@@ -36,18 +40,21 @@ def main(argv: list[str]) -> int:
         raise cli.UsageError("the reference is of built-in names: leave --plugin out")
     from icl_lab.store.atomic import write_bytes
 
-    made = text()
-    same = PAGE.exists() and PAGE.read_text(encoding="utf-8") == made
-    if flags.check and not same:
-        print(f"docs/reference.md is not what the code says: {typed('scripts.reference')}")
+    made = {DOCS / name: page for name, page in pages(text()).items()}
+    there = set((DOCS / "reference").glob("*.md"))
+    other = [path for path, page in made.items() if not path.exists() or path.read_text(encoding="utf-8") != page]
+    if flags.check and (other or there - {*made}):
+        print(f"docs/reference.md and its pages are not what the code says: {typed('scripts.reference')}")
         return 1
-    if not same:
-        write_bytes(PAGE, made.encode())
+    for path in other:
+        write_bytes(path, made[path].encode())
+    for path in there - {*made}:
+        path.unlink()
     return 0
 
 
 def text() -> str:
-    """The page."""
+    """All of it, under headings of the second degree."""
     from icl_lab.scripts.reference_page import artifacts, commands, configs
 
     sections = [
@@ -59,7 +66,23 @@ def text() -> str:
         artifacts.column_section(),
         artifacts.target_section(ROOT / "Makefile"),
     ]
-    return "\n\n".join([HEAD, *sections]) + "\n"
+    return "\n\n".join(sections) + "\n"
+
+
+def pages(whole: str) -> dict[str, str]:
+    """A page for each section, by its name below docs/, and one that lists them."""
+    titles, bodies = re.findall(r"^## (.+)$", whole, re.M), re.split(r"^## .+\n", whole, flags=re.M)[1:]
+    made = {
+        f"reference/{slug(title)}.md": f"# {title}\n\n{MADE}\n\n{re.sub('^#(?=#+ )', '', body.strip(), flags=re.M)}\n"
+        for title, body in zip(titles, bodies, strict=True)
+    }
+    links = "\n".join(f"- [{title}]({name})" for name, title in zip(made, titles, strict=True))
+    return {"reference.md": f"{HEAD}\n\n{links}\n"} | made
+
+
+def slug(title: str) -> str:
+    """A file name from a title."""
+    return re.sub(r"[^a-z]+", "_", title.lower().replace("'s", "")).strip("_")
 
 
 if __name__ == "__main__":

@@ -23,26 +23,13 @@ from icl_lab.scripts.reference_page import files
 from icl_lab.store import layout
 from icl_lab.store.rundir import read_meta
 from icl_lab.studies.words import VERDICTS
-from tests.doors import Ran, ran
+from tests.doors import ROOT, Ran, ran
 from tests.runners.tiny import copied, twolayer_run, workshop
 
 __all__ = ["ran", "twolayer_run", "workshop"]
 
 SMALL = "--batch_size 64 --config.eval_tasks=64 --config.test_tasks=200 --config.step_size_tasks=256".split()
-PAGES = (
-    "docs/contract.md",
-    "docs/reference.md",
-    "docs/fidelity.md",
-    "docs/extending.md",
-    "docs/library.md",
-    "docs/conjecture.md",
-    "docs/performance.md",
-    "docs/cluster.md",
-    "docs/revised_rules.md",
-    "docs/reproducibility.md",
-    "docs/llc.md",
-    "docs/development.md",
-)
+PAGES = sorted(page.relative_to(ROOT).as_posix() for page in ROOT.glob("docs/**/*.md"))
 CODE_BLOCK = re.compile(r"```(\S+)([^\n]*)\n(.*?)```", re.S)
 
 

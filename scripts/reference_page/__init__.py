@@ -1,1 +1,1 @@
-"""The sections of docs/reference.md, each made of the code that it describes."""
+"""The pages of docs/reference/, each made of the code that it describes."""

@@ -1,4 +1,4 @@
-"""What each file of a run directory holds, and what leaves it there; docs/reference.md has this table."""
+"""What each file of a run directory holds, and what leaves it there; docs/reference/ has this table."""
 
 from __future__ import annotations
 

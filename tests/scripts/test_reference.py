@@ -1,4 +1,4 @@
-"""docs/reference.md is what the code says, and says all of it."""
+"""The pages of docs/reference/ are what the code says, and say all of it."""
 
 import ast
 import re
@@ -20,7 +20,7 @@ from icl_lab.store import layout
 from icl_lab.sweeps.collect import row_values
 from icl_lab.sweeps.grid import Grid
 from icl_lab.sweeps.plan import plan
-from tests.doors import Ran, ran
+from tests.doors import Ran, ran, snapshot
 from tests.test_imports import is_command, modules
 
 __all__ = ["ran"]
@@ -29,9 +29,9 @@ OF_ALL = {"--help", "--helpshort", "--helpfull", "--plugin"}
 
 
 @pytest.fixture(scope="module")
-def page(root: Path) -> str:
-    """The page that is committed."""
-    return (root / "docs/reference.md").read_text()
+def page() -> str:
+    """All pages, which are those that are committed, one behind the other."""
+    return reference.text()
 
 
 def section(page: str, heading: str) -> str:
@@ -46,7 +46,7 @@ def flags_in(text: str) -> set[str]:
     return {flag for cell in rows for flag in re.findall(r"`(--[a-z_.]+)`", cell)}
 
 
-def test_the_page_is_what_the_command_makes(root: Path) -> None:
+def test_the_pages_are_what_the_command_makes(root: Path) -> None:
     words = [sys.executable, "-m", "scripts.reference", "--check"]
     done = subprocess.run(words, cwd=root, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -54,13 +54,18 @@ def test_the_page_is_what_the_command_makes(root: Path) -> None:
 
 def test_check_finds_a_page_that_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It says so and leaves it; without --check it is made anew."""
-    there = tmp_path / "reference.md"
-    there.write_text("another")
-    monkeypatch.setattr(reference, "PAGE", there)
+    earlier = tmp_path / "reference" / "earlier.md"
+    earlier.parent.mkdir()
+    earlier.write_text("of a section that is gone")
+    monkeypatch.setattr(reference, "DOCS", tmp_path)
     monkeypatch.setattr(reference, "LOADED", {})
-    monkeypatch.setattr(reference, "text", lambda: "made\n")
-    assert (reference.main(["--check"]), there.read_text()) == (1, "another")
-    assert (reference.main([]), there.read_text()) == (0, "made\n")
+    monkeypatch.setattr(reference, "text", lambda: "## A run's files\n\n### One\n\nmade\n")
+    before = snapshot(tmp_path)
+    assert (reference.main(["--check"]), snapshot(tmp_path)) == (1, before)
+    assert (reference.main([]), earlier.exists()) == (0, False)
+    made = (tmp_path / "reference" / "a_run_files.md").read_text()
+    assert made == f"# A run's files\n\n{reference.MADE}\n\n## One\n\nmade\n"
+    assert "- [A run's files](reference/a_run_files.md)" in (tmp_path / "reference.md").read_text()
     assert reference.main(["--check"]) == 0
 
 

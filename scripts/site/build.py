@@ -1,0 +1,105 @@
+"""Builds the site in site/, static and offline: python -m scripts.site.build; then open site/index.html.
+
+The pages are those of docs/ and report/, and CHANGELOG.md; the API is made of docstrings. A warning of Sphinx ends it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+from icl_lab.lab import cli
+from icl_lab.lab.environment import ROOT
+from icl_lab.src.checks import ConfigError, require
+from icl_lab.store.outputs import out_folder
+
+OUT = Path("site")
+PAGES = ("docs", "report", "CHANGELOG.md")
+INSTALL = "pip install -r requirements-site.txt"
+
+
+def main(argv: list[str]) -> int:
+    """The command line."""
+    built = cli.Parser("scripts.site.build", "Builds the site: static pages that need no network.")
+    built.add_argument("--out", type=out_folder, default=OUT, help=f"folder of the site (default: {OUT})")
+    flags = built.parse(argv)
+    require(find_spec("sphinx") is not None, f"the site needs Sphinx: {INSTALL}")
+    build(flags.out)
+    print(f"open {flags.out / 'index.html'}")
+    return 0
+
+
+def build(out: Path) -> None:
+    """Builds the site in a folder, in place of an earlier one; `ConfigError` with what Sphinx says if it warns."""
+    marks = [out / "index.html", out / "searchindex.js"]
+    is_ours = all(mark.is_file() for mark in marks)
+    require(is_ours or not out.exists() or not any(out.iterdir()), f"{out} holds other files than a site: choose --out")
+    with tempfile.TemporaryDirectory() as folder:
+        source, pages = Path(folder, "source"), Path(folder, "site")
+        stage(source)
+        command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-j", "2", "-c", str(source / "docs")]
+        variables = os.environ | {"SITE_ROOT": str(ROOT), "SITE_SOURCE": str(source)}
+        done = subprocess.run(
+            [*command, "-d", str(Path(folder, "doctrees")), str(source), str(pages)],
+            env=variables,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise ConfigError(
+                f"Sphinx does not build the site: {done.stderr.strip().replace(str(source) + os.sep, '')}"
+            )
+        if is_ours:
+            shutil.rmtree(out)
+        shutil.copytree(pages, out, dirs_exist_ok=True)
+
+
+def stage(source: Path) -> None:
+    """Copies the pages into a folder, with the layout of the repository, so that links between them hold.
+
+    Links to other files of the repository become their paths, and the list of the reference's pages its contents.
+    """
+    source.mkdir()
+    for name in PAGES:
+        place = Path(ROOT, name)
+        if place.is_dir():
+            shutil.copytree(place, source / name, ignore=shutil.ignore_patterns("drawn", "__pycache__"))
+        else:
+            shutil.copy2(place, source / name)
+    for page in source.rglob("*.md"):
+        page.write_text(within(page, source, page.read_text(encoding="utf-8")), encoding="utf-8")
+    listed = "\n".join(f"reference/{page.stem}" for page in in_order(source / "docs" / "reference.md"))
+    with (source / "docs" / "reference.md").open("a", encoding="utf-8") as file:
+        file.write(f"\n```{{toctree}}\n:hidden:\n\n{listed}\n```\n")
+
+
+def within(page: Path, source: Path, text: str) -> str:
+    """A page whose links to files that are no part of the site are replaced by what they name."""
+
+    def named(link: re.Match[str]) -> str:
+        said, target = link.groups()
+        path = target.partition("#")[0]
+        if not path or "://" in target or (page.parent / path).is_file():
+            return link[0]
+        inside = os.path.relpath(page.parent / path, source)
+        return said if inside in said else f"{said} (`{inside}`)"
+
+    return re.sub(r"(?<!!)\[([^]\[]*)\]\(([^)\s]+)\)", named, text)
+
+
+def in_order(page: Path) -> Iterator[Path]:
+    """The pages that a list of links names."""
+    for target in re.findall(r"^- \[.*\]\((.*\.md)\)$", page.read_text(encoding="utf-8"), re.M):
+        yield page.parent / target
+
+
+if __name__ == "__main__":
+    cli.launch(main)

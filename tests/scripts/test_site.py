@@ -1,0 +1,108 @@
+"""The check of the site finds each kind of fault on a page, and only there; the build refuses what it cannot show."""
+
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from icl_lab.scripts.site import build, check
+from tests.doors import Ran, Refused, ran, refused
+
+__all__ = ["ran", "refused"]
+
+pytestmark = pytest.mark.robust
+
+PICTURE = "data:image/gif;base64,R0lGODlhAQABAIAAAP///wAAACH5BAAAAAAALAAAAAABAAEAAAICRAEAOw=="  # one white pixel
+PAGE = (
+    '<!doctype html><html lang="en"><head><meta name="viewport" content="width=device-width"><title>A page</title>'
+    "</head><body><main><h1>A page</h1>{}</main></body></html>"
+)
+SOUND = f'<p>Text, <a href="other.html#place">a link</a></p><img alt="one pixel" src="{PICTURE}">'
+FAULTS = {
+    "a link that leads nowhere": ('<a href="missing.html">text</a>', "the link missing.html leads nowhere"),
+    "a place that is not there": ('<a href="other.html#nowhere">text</a>', "the link other.html#nowhere leads nowhere"),
+    "a missing image": ('<img alt="a figure" src="missing.png">', "the image missing.png is not shown at 390, dark"),
+    "no alternative text": (f'<img src="{PICTURE}">', "Images must have alternative text"),
+    "a wide element": ('<div style="width: 700px">text</div>', "scrolls sideways by 318 pixels at 390, light"),
+    "an error in a script": ("<script>missing()</script>", "missing is not defined"),
+    "a request": ('<img alt="a figure" src="http://127.0.0.1:9/x.png">', "requests http://127.0.0.1:9/x.png"),
+    "a grey text": ('<p style="color: #999; background: #fff">text</p>', "Elements must meet minimum color contrast"),
+    "grey in the dark": (
+        "<style>:root { color-scheme: light dark; } @media (prefers-color-scheme: dark) { p { color: #444; "
+        "background: #222; } }</style><p>text</p>",
+        "Elements must meet minimum color contrast",
+    ),
+    "what no key reaches": (
+        '<a href="other.html">text</a><script>document.querySelector("a").onfocus = e => e.target.blur()</script>',
+        'the Tab key does not reach <a href="other.html">text</a>',
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def browser() -> str:
+    found = next(filter(None, map(shutil.which, check.BROWSERS)), None)
+    if found is None or find_spec("playwright") is None or find_spec("axe_playwright_python") is None:
+        pytest.skip("Chromium and what requirements-site.txt lists are not here")
+    return found
+
+
+def site_of(folder: Path, *bodies: str) -> Path:
+    """A folder with these pages, and another with an anchor."""
+    folder.mkdir()
+    (folder / "other.html").write_text(PAGE.format('<p id="place">text</p>'))
+    for number, body in enumerate(bodies):
+        (folder / f"page_{number}.html").write_text(PAGE.format(body))
+    return folder
+
+
+def test_each_fault_is_found_on_its_page_and_nothing_else(browser: str, tmp_path: Path, ran: Ran) -> None:
+    site_of(tmp_path / "site", SOUND, *(fault for fault, _ in FAULTS.values()))
+    done = ran("scripts.site.check", "--site", tmp_path / "site")
+    lines = [line.partition("/site/")[2] or line for line in done.out.splitlines()]
+    for number, (name, (_, said)) in enumerate(FAULTS.items(), start=1):
+        assert any(line.startswith(f"page_{number}.html: ") and said in line for line in lines), (name, lines)
+    assert not [line for line in lines if line.startswith(("page_0", "other"))]
+    assert done.status == 1
+
+
+def test_nothing_is_found_on_a_sound_page(browser: str, tmp_path: Path, ran: Ran) -> None:
+    done = ran("scripts.site.check", "--site", site_of(tmp_path / "site", SOUND))
+    assert (done.status, done.out) == (0, "2 pages, 2 widths, 2 schemes: nothing to mend\n")
+
+
+def test_without_a_browser_it_says_that_nothing_was_checked(
+    tmp_path: Path, ran: Ran, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    done = ran("scripts.site.check", "--site", site_of(tmp_path / "site", SOUND))
+    assert (done.status, done.out) == (0, "")
+    assert done.err.startswith("SKIPPED: the pages were not checked")
+
+
+def test_a_folder_without_pages_and_one_of_others_are_refused(tmp_path: Path, refused: Refused) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "thesis.tex").write_text("mine")
+    assert "has no pages: make site builds them" in refused("scripts.site.check", "--site", "site")
+    if find_spec("sphinx") is None:
+        pytest.skip("Sphinx is of an extra")
+    assert "holds other files than a site: choose --out" in refused("scripts.site.build", "--out", "site")
+    assert (tmp_path / "site" / "thesis.tex").read_text() == "mine"
+
+
+def test_links_within_the_site_stay_and_others_become_what_they_name(tmp_path: Path) -> None:
+    page = tmp_path / "docs" / "page.md"
+    page.parent.mkdir()
+    for name in ("docs/other.md", "report/table.csv"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    kept = "[a](other.md) [b](other.md#c) [d](#e) [f](https://a.b/c) [g](../report/table.csv) ![h](missing.png)"
+    assert build.within(page, tmp_path, kept) == kept
+    assert build.within(page, tmp_path, "[`src/prng.py`](../src/prng.py)") == "`src/prng.py`"
+    assert build.within(page, tmp_path, "[random keys](../src/prng.py)") == "random keys (`src/prng.py`)"
+
+
+def test_all_pages_of_the_reference_are_listed(root: Path) -> None:
+    listed = [page.name for page in build.in_order(root / "docs" / "reference.md")]
+    assert sorted(listed) == sorted(page.name for page in (root / "docs" / "reference").glob("*.md"))
