@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # file -> caption
 FIGURES = {
-    "agreement": "Changes of the loss, measured against those that a step size for each position predicts; the diagonal is the prediction",
+    "agreement": 'Changes of the loss, measured against computed ("predicted"); on the diagonal they agree',
     "noise_robustness": "Test loss against the share of noisy pairs: models follow gradient descent, not the Bayesian",
     "effects_order_at_evaluation": "changes of the loss by order at evaluation",
     "order_sensitivity": "Loss over that of gradient descent, by order: only twolayer, trained on ordered contexts, changes",

@@ -80,8 +80,9 @@ def tables(folder: Path) -> str:
     agreed = agreement(cells, CONTRASTS, predictions_of(folder))
     counts = Counter(row["reading_says"] for row in agreed)
     verdicts = ", ".join(f"{counts[name]} {name}" for name in VERDICTS)
+    changes = f'Computed ("predicted") and measured changes of losses: {len(agreed)} comparisons, {verdicts}'
     opened = {
-        f"The predicted changes: of {len(agreed)} contrasts of losses {verdicts}": _agreement(agreed),
+        changes: _agreement(agreed),
         "Losses under noise, each model trained clean / trained on that noise": _noise(
             by_name(results(cells, CONTRASTS))
         ),
@@ -93,8 +94,8 @@ def tables(folder: Path) -> str:
 def _agreement(rows: Sequence[Row]) -> str:
     """The predictions of an effect, and what is measured of it."""
     lines = [
-        f"A change is as predicted if its 90 % interval lies within {MARGIN_WORDS}; other contrasts are predicted to "
-        "show no larger change.\n",
+        f"A change is as predicted if its 90 % interval lies within {MARGIN_WORDS}; other comparisons are predicted "
+        "to show no larger change.\n",
         "| contrast | predicted, % | measured, % [90 %] | n | margin, % | verdict by these numbers |",
         "|---|---|---|---|---|---|",
     ]

@@ -95,7 +95,7 @@ def test_the_page_says_how_predicted_changes_were_met() -> None:
     text, agreed = PAGE.read_text(), pd.read_csv(FOLDER / "agreement.csv")
     effects = agreed[agreed["predicted"].abs() > agreed["margin"]]
     counts = agreed["reading_says"].value_counts()
-    assert f"of {len(agreed)} contrasts of losses {counts['as predicted']} as predicted" in text
+    assert f"{len(agreed)} comparisons, {counts['as predicted']} as predicted" in text
     assert "if its 90 % interval lies within a quarter of the prediction" in text
     for _, row in effects.iterrows():
         assert f"| {row['contrast']} | {100 * row['predicted']:+.2f} | {100 * row['change']:+.2f} [" in text
