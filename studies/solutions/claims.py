@@ -54,8 +54,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("changed_one", "shares", "D = 1, N = 10: share of runs that swap inputs and labels", 0.5, 0.35, 0.65, DERIVED, finds(1, 10, SWAPPED), control=Without("by symmetry it is one half"), **SHARE),
     Claim("all_are_known", "shares", "D = 2, N = 10: share of runs that end at a solution or on a plateau of the closed forms", 1.0, 0.97, 1.0, CHOSEN, measures.is_known, control=Without("what is no solution is the control"), **SHARE),
     # what a user can change
-    Claim("mixed_small", "arms", "D = 2, N = 10, initial weights a tenth of the preset's: share of runs that find the mixed minimum", 0.45, 0.25, 0.65, CHOSEN, finds(2, 10, MIXED, "small"), control=NO_SWAP, **SHARE),
-    Claim("mixed_large", "arms", "D = 2, N = 10, initial weights a hundred times the preset's: share of runs that find the mixed minimum", 0.45, 0.25, 0.65, CHOSEN, finds(2, 10, MIXED, "large"), control=NO_SWAP, **SHARE),
+    Claim("mixed_small", "arms", "D = 2, N = 10, initial variance a tenth of the preset's: share of runs that find the mixed minimum", 0.45, 0.25, 0.65, CHOSEN, finds(2, 10, MIXED, "small"), control=NO_SWAP, **SHARE),
+    Claim("mixed_large", "arms", "D = 2, N = 10, initial variance a hundred times the preset's: share of runs that find the mixed minimum", 0.45, 0.25, 0.65, CHOSEN, finds(2, 10, MIXED, "large"), control=NO_SWAP, **SHARE),
     Claim("mixed_merged", "arms", "D = 2, N = 10, merged matrices: share of runs that find the mixed minimum", 0.85, 0.65, 1.0, CHOSEN, finds(2, 10, MIXED, "merged"), control=Rival("four factors", finds(2, 10)), **SHARE),
     Claim("descent_roles_fixed", "arms", "D = 2, N = 10, p and b 0 at the start: share of runs that find gradient descent", 1.0, 0.97, 1.0, DERIVED, finds(2, 10, DESCENT, "no_swap"), control=PRESET, **SHARE),
     Claim("mixed_roles_nearly_fixed", "arms", "D = 2, N = 10, p and b at the start noise of .001: share of runs that find the mixed minimum", 0.25, 0.05, 0.45, CHOSEN, finds(2, 10, MIXED, "noisy_swap"), control=NO_SWAP, **SHARE),
