@@ -1,6 +1,6 @@
 """Writes measured results into a page, as tables between its markers, and draws the figure.
 
-python -m benchmarks.report [--page docs/performance.md]
+python -m benchmarks.report [--page benchmarks/performance.md]
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def parser() -> cli.Parser:
     cli.add_list(
         built, "--results", in_path, [], f"files of results, of which the first is drawn; default: all of {RESULTS}"
     )
-    built.add_argument("--page", type=out_file, default="docs/performance.md", help="page with the markers")
+    built.add_argument("--page", type=out_file, default="benchmarks/performance.md", help="page with the markers")
     return built
 
 

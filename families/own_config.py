@@ -29,7 +29,7 @@ def file_name(text: str) -> str:
 
 
 FLAGS = (
-    Flag("data", "data.file", file_name, "train on contexts of your own: an NPZ or CSV file (docs/library.md)"),
+    Flag("data", "data.file", file_name, "train on contexts of your own: an NPZ or CSV file (docs/own_data.md)"),
     Flag("standardize", "data.standardize", bool, "bring inputs and labels of --data to the scale of drawn ones"),
 )
 

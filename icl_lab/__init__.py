@@ -7,7 +7,7 @@
 
 Every function takes a `Run` or the path of one. Errors are exceptions of `icl_lab.src.checks.UserError`'s kind, with
 the sentence of the command. Nothing of the process that calls is changed beyond a call: no setting of JAX, no
-environment variable, no signal handler. docs/library.md has recipes.
+environment variable, no signal handler. docs/own_data.md has recipes.
 
 The rooms of the laboratory lie below this package: `icl_lab.src`, `icl_lab.baselines`, `icl_lab.store`, ... Each
 function imports what it needs when it is called, so that `import icl_lab` costs nothing.

@@ -23,8 +23,8 @@ from icl_lab.src.words import printable
 from icl_lab.store import checkpoint, provenance, rundir
 from icl_lab.store.readers import StoreError
 
-# of a layer's activations, of which docs/performance.md has times: a batch of so many bytes is taken in blocks of at
-# most so many, that have so many tasks
+# of a layer's activations, of which benchmarks/performance.md has times: a batch of so many bytes is taken in blocks
+# of at most so many, that have so many tasks
 LARGE_BATCH, BLOCK_BYTES, LEAST_TASKS = 12 * 2**20, 3 * 2**20, 64
 WHY = "kernel_why"  # in meta.json, beside `provenance.KERNEL`
 IN_PROCESSES = "a training in several processes has XLA's programs"

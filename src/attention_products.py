@@ -2,7 +2,7 @@
 
 Attention multiplies many matrices as small as a context. Forward and backward pass compute dots, except a^T g, the
 gradient of keys or values, which XLA:CPU computes an order of magnitude slower than the same sum of outer products, one
-per row (see docs/performance.md). So the rules below define the tangent row by row: it is not run itself, but its
+per row (see benchmarks/performance.md). So the rules below define the tangent row by row: it is not run itself, but its
 transpose is that sum. All modes and orders of differentiation work. Beyond `MOST_ROWS` rows the sum would be long and
 the dot is as fast.
 """

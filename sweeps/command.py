@@ -132,7 +132,8 @@ def preview(points: Sequence[Point], chosen: Sequence[PlannedRun], how: Executio
     lines.append(f"{shown} rows of {len(status)} runs: {status_counts(status.values())}")
     lines.append(
         f"{sum(len(pack.runs) for pack in waiting)} runs to do: {trainings} trainings in {len(waiting)} packs of "
-        f"at most {how.width}, executor {how.executor}; about {minutes:.0f} min on the machine of docs/performance.md"
+        f"at most {how.width}, executor {how.executor}; about {minutes:.0f} min on the machine of "
+        "benchmarks/performance.md"
     )
     if trainings < places:
         widest = max(pack.trainings for pack in waiting)

@@ -193,7 +193,7 @@ def _batched(values: Iterable[list[PlannedRun]], size: int) -> Iterator[list[lis
         yield part
 
 
-# --- how long packs take on the machine of docs/performance.md ---
+# --- how long packs take on the machine of benchmarks/performance.md ---
 
 START, COMPILE, FINISH = 4.0, 5.0, 0.6  # seconds per process, per static shape, per run's analyses
 

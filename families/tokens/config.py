@@ -208,7 +208,7 @@ MODELS: dict[str, dict[str, Preset]] = {
 
 DEFAULT = TokensConfig()
 FLAGS = (
-    Flag("corpus", "data.file", file_name, "text of your own: a text file, or a folder of such (docs/library.md)"),
+    Flag("corpus", "data.file", file_name, "text of your own: a text file, or a folder of such (docs/own_data.md)"),
     flag_of(DEFAULT, "data.num_symbols"),
     flag_of(DEFAULT, "data.num_tokens"),
     flag_of(DEFAULT, "data.chain_order"),

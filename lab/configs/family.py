@@ -132,7 +132,7 @@ class StackRun(RunConfig):
 
 
 def layers_seconds(rows: int, channels: int, layers: int) -> float:
-    """The cost of a training step of one task, roughly, in seconds on one core of the machine of docs/performance.md.
+    """The cost of a training step of one task, in seconds on one core of the machine of benchmarks/performance.md.
 
     Layers on rows of channels, of which the last computes one row.
     """

@@ -36,10 +36,10 @@ family's first model that has the field."""
 PRESETS_OF_ALL = """## Presets
 
 `--preset default`, or `--preset paper`, which has the published values. Some models have `--preset published`, what the
-published code does where it departs from the paper: [fidelity.md](fidelity.md). A preset sets these fields; the others
-have their defaults. Where there is an `init_scale`, initial weights are truncated normal of variance `init_scale` /
-layers / fan-in; with `merged` these are the products of attention, which those of factors of variance scale s resemble
-at s² / layers."""
+published code does where it departs from the paper: [fidelity.md](../fidelity.md). A preset sets these fields; the
+others have their defaults. Where there is an `init_scale`, initial weights are truncated normal of variance
+`init_scale` / layers / fan-in; with `merged` these are the products of attention, which those of factors of variance
+scale s resemble at s² / layers."""
 EARLIER = """### Earlier names
 
 Still read, on command lines, in Python and in the configs of runs."""

@@ -8,7 +8,9 @@ from icl_lab.src.config import Architecture
 
 KINDS = ("linear", "softmax")  # of attention
 VECTOR = 64  # bytes of a vector, of any processor
-LARGEST_BLOCK = 4 * 1024 * 1024  # bytes of a block that auto takes: about the largest that docs/performance.md has
+LARGEST_BLOCK = (
+    4 * 1024 * 1024
+)  # bytes of a block that auto takes: about the largest that benchmarks/performance.md has
 MOST_CHANNELS_ALONE = 24  # of a single layer that auto takes: wider ones XLA multiplies as fast on one thread
 FEWEST_TASKS = 64  # of a batch that auto takes: a block has up to 16, of which all must be filled
 

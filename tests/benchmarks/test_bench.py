@@ -110,7 +110,7 @@ def test_commands_are_measured_in_small_processes(root: Path) -> None:
 
 
 def test_the_page_shows_the_results_in_the_repository(root: Path) -> None:
-    page = (root / "docs/performance.md").read_text()
+    page = (root / "benchmarks/performance.md").read_text()
     assert report.filled(page, sorted((root / report.RESULTS).glob("*.json"))) == page
 
 

@@ -1,4 +1,4 @@
-"""docs/library.md's estimates of models of other libraries, and the export to ArviZ and xarray, where these are."""
+"""Estimates of models of other libraries (docs/looking_inside.md), and the export to ArviZ and xarray."""
 
 import re
 from importlib import import_module
@@ -20,7 +20,7 @@ BLOCK = re.compile(r"```python\n(.*?)```", re.S)
 
 def recipe(root: Path, word: str) -> str:
     """The recipe of the page in which a word stands."""
-    section = (root / "docs/library.md").read_text().split(f"\n## {TITLE}\n")[1].split("\n## ")[0]
+    section = (root / "docs/looking_inside.md").read_text().split(f"\n## {TITLE}\n")[1].split("\n## ")[0]
     (code,) = [code for code in BLOCK.findall(section) if word in code]
     return str(code)
 

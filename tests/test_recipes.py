@@ -1,4 +1,4 @@
-"""docs/library.md: every recipe runs as it stands on the page, each section in an empty folder."""
+"""Every recipe of the pages on use runs as it stands there, each section in an empty folder."""
 
 import os
 import subprocess
@@ -10,20 +10,13 @@ import pytest
 
 from tests.test_docs import blocks
 
-PAGE = Path(__file__).resolve().parent.parent / "docs/library.md"
-SECTIONS = (
-    "Train on arrays of your own",
-    "Text of your own",
-    "Your own model",
-    "Your own baseline",
-    "Sweep your own fields",
-    "Choose a decoder",
-    "Go on from a run",
-    "Plot a sweep",
-    "Probe what layers know",
-    "Estimate an LLC",
-    "Look inside a model",
-)
+ROOT = Path(__file__).resolve().parent.parent
+# page -> its sections with recipes; all of them, where nothing else is named
+SECTIONS = {
+    "own_data": (),
+    "looking_inside": (),
+    "cluster": ("Sweep your own fields", "Plot a sweep"),
+}
 MOST_LINES = 15
 OF_EXTRAS = (
     "flax",
@@ -32,10 +25,21 @@ OF_EXTRAS = (
 LANGUAGES = ("python", "sh", "text")  # run, or written where a file name stands behind it; run; shown
 
 
-def recipes(title: str, to: Path) -> list[tuple[str, str, str]]:
+def text_of(page: str) -> str:
+    return (ROOT / "docs" / f"{page}.md").read_text()
+
+
+ALL = [
+    (page, title)
+    for page, titles in SECTIONS.items()
+    for title in titles or [line.removeprefix("## ") for line in text_of(page).splitlines() if line.startswith("## ")]
+]
+
+
+def recipes(page: str, title: str, to: Path) -> list[tuple[str, str, str]]:
     """The code blocks of a section, (language, file, text)."""
     part = to / "section.md"
-    part.write_text(PAGE.read_text().split(f"\n## {title}\n")[1].split("\n## ")[0])
+    part.write_text(text_of(page).split(f"\n## {title}\n")[1].split("\n## ")[0])
     found = blocks(part)
     part.unlink()
     return found
@@ -54,27 +58,26 @@ def in_a_folder_of_a_user(tmp_path: Path) -> tuple[Path, dict[str, str]]:
     path = f"{bin_folder}{os.pathsep}{os.environ['PATH']}"
     package = tmp_path / "installed"
     package.mkdir()
-    (package / "icl_lab").symlink_to(PAGE.parent.parent / "icl_lab")
+    (package / "icl_lab").symlink_to(ROOT / "icl_lab")
     return folder, os.environ | {"PATH": path, "PYTHONPATH": str(package), "PYTHONWARNINGS": "error"}
 
 
-def test_the_page_has_these_sections_and_short_recipes(tmp_path: Path) -> None:
-    titles = [line.removeprefix("## ") for line in PAGE.read_text().splitlines() if line.startswith("## ")]
-    assert titles == [*SECTIONS]
-    assert all(recipes(title, tmp_path) for title in SECTIONS)
-    found = [block for title in SECTIONS for block in recipes(title, tmp_path)]
+@pytest.mark.parametrize(("page", "title"), ALL)
+def test_recipes_are_short(page: str, title: str, tmp_path: Path) -> None:
+    found = recipes(page, title, tmp_path)
+    assert found
     for language, _, text in found:
         assert language in LANGUAGES
         assert len(text.splitlines()) <= MOST_LINES or language == "text", text
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("title", SECTIONS)
-def test_the_recipes_of_a_section_run_as_they_stand(title: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("page", "title"), ALL)
+def test_the_recipes_of_a_section_run_as_they_stand(page: str, title: str, tmp_path: Path) -> None:
     """One after another in one folder; Python without a file's name in a process of its own, as a script."""
     folder, variables = in_a_folder_of_a_user(tmp_path)
     missing = [name for name in OF_EXTRAS if find_spec(name) is None]
-    for language, file, text in recipes(title, tmp_path):
+    for language, file, text in recipes(page, title, tmp_path):
         if language == "python" and any(f"import {name}" in text or f"from {name}" in text for name in missing):
             continue
         if language == "python" and file:
