@@ -17,15 +17,15 @@ THEORY = "theory"  # the source of a range that a theorem gives
 
 # source of a range -> what it is
 ORIGINS = {
-    "plot reading": "read off a paper's plot: the larger of 5 % and the reading error, or the spread shown; of two "
-    "curves of one plot, how far apart they can be told",
+    "plot reading": "read off a paper's plot. The tolerance is the larger of 5 % and the reading error, or the spread "
+    "that the plot shows; for two curves of one plot, the distance at which they can be told apart",
     "text": "stated in a paper's text",
-    THEORY: "a theorem, with what discretisation and sampling add",
-    "derived": "a closed form or an independent computation, with what discretisation and sampling add",
-    "prototype": "an independent prototype with other samples",
-    "bound": "ours: a number for a paper's sentence",
-    "expectation": "ours, before any run: what we expected",
-    "pilot": "ours, after pilot runs: the claim only repeats our pilot on other seeds",
+    THEORY: "a theorem, with a margin for discretisation and sampling",
+    "derived": "a closed form or an independent computation, with a margin for discretisation and sampling",
+    "prototype": "a separate prototype program, run on other samples",
+    "bound": "a number that we chose for a sentence of a paper",
+    "expectation": "what we expected before any run",
+    "pilot": "what our pilot runs gave; the claim only repeats them on other seeds",
 }
 
 UNBOUNDED = 1e6  # as an upper end: there is none; as a lower end, its negative

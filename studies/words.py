@@ -13,17 +13,17 @@ PROVISIONAL, OTHER_SCALE, NOT_RUN = "provisional", "not at the paper's scale", "
 # in the order of tables: a legend for those that a table has
 MEANINGS = {
     REPRODUCED: "the interval over seeds lies inside the range of a paper's claim",
-    AS_PREDICTED: "the interval lies inside the range that theory gives, or that we expected ourselves",
+    AS_PREDICTED: "the interval lies inside the range that a theory gives, or that we expected ourselves",
     CONTRADICTED: "the interval lies wholly outside the range",
     NO_EFFECT: "the interval lies inside the values that were committed as no effect",
     HIGHER: "a contrast's treated are above its control: a paired t test at 5 % after Holm's correction",
     LOWER: "a contrast's treated are below its control, by the same test",
-    TWO_KINDS: "runs fall into two groups, which are counted, for no run lies at their mean",
-    UNDECIDED: "none of these, or a number that is needed cannot be computed",
-    UNINFORMATIVE: "the rival's interval reaches the range, or its difference from the model is not clear of 0; or "
-    "untrained networks are in the range",
-    PROVISIONAL: "the numbers say so, but fewer than 8 seeds",
-    OTHER_SCALE: "the numbers say so, but of smaller models, smaller batches or shorter training than the paper's",
+    TWO_KINDS: "runs fall into two groups; their mean describes neither, so the runs in each are counted",
+    UNDECIDED: "the numbers do not decide, or a number that is needed cannot be computed",
+    UNINFORMATIVE: "the control would pass too: the rival's interval reaches into the range, or the rival cannot be "
+    "told from the model, or untrained networks lie in the range",
+    PROVISIONAL: "the numbers give a verdict, but from fewer than 8 seeds",
+    OTHER_SCALE: "the numbers give a verdict, but from smaller models, less data or shorter training than the paper's",
     NOT_RUN: "its runs have not been trained",
 }
 VERDICTS = tuple(MEANINGS)

@@ -296,7 +296,7 @@ def test_a_further_reading_leaves_the_row_of_the_one_before(tmp_path: Path, monk
     assert (after["c", 2]["low"], after["c", 2]["verdict"]) == (5.0, "reproduced")
     assert known(tmp_path) == {"c": fresh}
     assert read_measurements(path) == {"c": fresh}
-    assert "1 such earlier looks" in " ".join((tmp_path / PAGE).read_text().split())
+    assert "Earlier readings (1) have their own rows" in " ".join((tmp_path / PAGE).read_text().split())
 
 
 def test_in_a_table_without_readings_a_row_is_of_the_last_that_was_read(
