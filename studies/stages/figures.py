@@ -44,10 +44,20 @@ _figure = partial(Figure, limit=math.inf)  # an LLC or a norm above 100 has not 
 _plane = partial(Plane, paths=curves.plane, x_label="PC1", y_label="PC2", points="hollow: forms", whose=of_first_seed)
 
 
+def _measured(name: str, title: str, profile: str = "full") -> Figure:
+    """The LLC of a model's sampled checkpoints, and its quadratic prediction."""
+    runs, shown = f"measured_{name}", curves.beside_curvature(MEASURED)
+    return _figure(runs, title, (runs,), shown, STEP, LLC, log_x=True, means=False, by_seed=True, profile=profile, scale="linear")  # fmt: skip
+
+
 # fmt: off
 FIGURES: tuple[AnyFigure, ...] = (
-    _figure("measured_linear", "One layer of linear attention: the LLC over training is what the Hessian predicts", ("measured_linear",), curves.beside_curvature(MEASURED), STEP, LLC, log_x=True, means=False, by_seed=True, scale="linear"),
-    _figure("measured", "Decoders: the LLC over training, and what the Hessian predicts", tuple(MEASURED)[1:], curves.beside_curvature(MEASURED), STEP, LLC, log_x=True, means=False, by_seed=True, profile="full", scale="linear"),
+    _measured("linear", "One layer of linear attention: the LLC over training is what the Hessian predicts", profile="quick"),
+    _measured("one_task", "One task, 16 channels: the LLC over training, and what the Hessian predicts"),
+    _measured("two_tasks", "Two tasks, 16 channels: the LLC over training, and what the Hessian predicts"),
+    _measured("few_tasks", "A pool of 4 tasks: the LLC over training, and what the Hessian predicts"),
+    _measured("many_tasks", "Infinitely many tasks: the LLC over training, and what the Hessian predicts"),
+    _measured("regression", "The regression transformer: the LLC over training, and what the Hessian predicts"),
     _figure("narrow_llc", "One task and two tasks, 16 channels: LLC of usable checkpoints", tuple(NARROW), curves.llc(NARROW, "default", "tight"), STEP, LLC, log_x=True, means=False, by_seed=True, scale="linear"),
     _figure("narrow_published", "At the published setting the LLC is nβ times the fall of the loss over training", ("narrow_two_tasks",), curves.published(NARROW), STEP, LLC, log_x=True, means=False, by_seed=True, scale="linear"),
     _figure("narrow_components", "Two tasks, 16 channels: variance of the trajectory's components", ("narrow_two_tasks",), curves.components(NARROW), "component", "share", scale="fraction"),

@@ -98,7 +98,7 @@ def _claim(name: str, of: str, question: Question) -> Claim:
         control = control._replace(measure=_of_all(control.measure))
     return Claim(
         f"measured_{name}_{of}",
-        "measured",
+        f"measured_{of}",
         f"{MODELS[of]}: {question.says}",
         question.expected,
         question.low,
