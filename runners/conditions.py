@@ -11,7 +11,8 @@ from icl_lab.runners import kernel
 from icl_lab.runners.pack import Pack
 from icl_lab.runners.progress import Logger
 from icl_lab.src.words import printable
-from icl_lab.store import provenance, rundir
+from icl_lab.store import layout, provenance, rundir
+from icl_lab.store.readers import expecting
 
 
 def device_text() -> str:
@@ -32,7 +33,9 @@ def note_conditions(pack: Pack, logger: Logger) -> None:
         past += [change for change in history if change not in past]
         bitwise = provenance.verdict(past)
         damaged = [path for path in pack.damaged if path.is_relative_to(directory)]
-        names = rundir.read_meta(directory).get("damaged_checkpoints", [])
+        meta = rundir.read_meta(directory)
+        with expecting(directory / layout.META, "a run's meta.json; --overwrite retrains the run"):
+            names = [str(name) for name in meta.get("damaged_checkpoints", [])]
         names += [path.relative_to(directory).as_posix() for path in damaged]
         facts: dict[str, Any] = {
             "bitwise": bitwise,

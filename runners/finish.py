@@ -108,7 +108,7 @@ def _end(run: Path, config: RunConfig, sections: Mapping[str, Any], outputs: Out
         snapshots.export(run)
         yield
     facts = {"name": config.name, "num_steps": last_step(run, config), **_early_end(run, config)}
-    if (computed := kernel.of_meta(rundir.read_meta(run))) != XLA_NAME:
+    if (computed := kernel.of_run(run)) != XLA_NAME:
         facts[provenance.KERNEL] = computed
     if config.keep_best:
         facts["best"] = best_params.facts(run)

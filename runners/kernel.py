@@ -7,7 +7,7 @@ together settle it, with `settled`: a run that goes on keeps the kernel that it 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,8 @@ from icl_lab.runners.static_shape import Run
 from icl_lab.src.checks import ConfigError
 from icl_lab.src.native import support
 from icl_lab.src.words import printable
-from icl_lab.store import checkpoint, provenance, rundir
-from icl_lab.store.readers import StoreError
+from icl_lab.store import checkpoint, layout, provenance, rundir
+from icl_lab.store.readers import StoreError, expecting
 
 # of a layer's activations, of which benchmarks/performance.md has times: a batch of so many bytes is taken in blocks
 # of at most so many, that have so many tasks
@@ -136,20 +136,23 @@ def facts(kernel: Kernel) -> dict[str, str]:
     return {provenance.KERNEL: kernel.described} | ({WHY: kernel.why} if kernel.why else {})
 
 
-def of_meta(meta: Mapping[str, Any]) -> str:
-    """The kernel of a run, by its meta.json, and those that it was resumed with."""
-    others = [
-        f"{change['is']} from step {change['step']}"
-        for change in meta.get("resumed_elsewhere", [])
-        if change["what"] == provenance.KERNEL
-    ]
+def of_run(run: Path) -> str:
+    """The kernel of a run, by its meta.json, and those that it was resumed with; `StoreError` for other values."""
+    meta = rundir.read_meta(run)
+    with expecting(run / layout.META, "a run's meta.json"):
+        others = [
+            f"{change['is']} from step {change['step']}"
+            for change in meta.get("resumed_elsewhere", [])
+            if change["what"] == provenance.KERNEL
+        ]
     return ", then ".join([str(meta.get(provenance.KERNEL, XLA_NAME)), *others])
 
 
-def in_words(meta: Mapping[str, Any]) -> str:
+def in_words(run: Path) -> str:
     """A line of a run's summary: which kernel, and why XLA; "" for runs of versions without a choice."""
+    meta = rundir.read_meta(run)
     why = f" ({meta[WHY]})" if meta.get(WHY) else ""
-    return printable(f"kernel: {of_meta(meta)}{why}") if provenance.KERNEL in meta else ""
+    return printable(f"kernel: {of_run(run)}{why}") if provenance.KERNEL in meta else ""
 
 
 def _refuse(reason: str, config: RunConfig | None = None) -> None:

@@ -31,7 +31,7 @@ def summary_text(run: Path) -> str:
             *filter(None, [in_words(config, values)]),
         ]
     meta = rundir.read_meta(run)
-    lines += filter(None, [kernel.in_words(meta)])
+    lines += filter(None, [kernel.in_words(run)])
     with expecting(run / layout.META, "a run's meta.json"):
         seconds, per_step = meta["run_seconds"], 1e3 * meta["run_seconds"] / steps
         times = f"run_seconds {seconds:.1f} ({per_step:.2f} ms a step), compile_seconds {meta['compile_seconds']:.1f}"

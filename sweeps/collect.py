@@ -166,7 +166,7 @@ def _kernel_of(line: Mapping[str, Any], out: Path) -> str | None:
     """What a finished run's gradients were computed with; None where it has not finished, or is not there."""
     run = out.parent / (line.get(table.FOLDER) or NO_FOLDER) / line["exp"]
     try:
-        return kernel.of_meta(rundir.read_meta(run)) if line["status"] == "done" and rundir.has_begun(run) else None
+        return kernel.of_run(run) if line["status"] == "done" and rundir.has_begun(run) else None
     except StoreError:
         return None
 

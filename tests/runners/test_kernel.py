@@ -81,7 +81,7 @@ def metas(some: list[Run]) -> list[tuple[object, ...]]:
 def test_it_is_native_where_model_and_machine_have_it(runs: list[Run], machine: Machine) -> None:
     assert train(runs) == [f"kernel: {OBJECT.described}"]
     assert metas(runs) == [(OBJECT.described, None, True)] * 2
-    assert kernels.in_words(rundir.read_meta(runs[0].directory)) == f"kernel: {OBJECT.described}"
+    assert kernels.in_words(runs[0].directory) == f"kernel: {OBJECT.described}"
 
 
 def test_where_it_is_slower_only_those_who_ask_have_it(
@@ -113,7 +113,7 @@ def test_else_it_is_xla_and_says_why(lacking: str, runs: list[Run], machine: Mac
     why = without(lacking, machine)
     assert train(runs) == [f"kernel: xla ({why})"]
     assert metas(runs) == [("xla", why, True)] * 2
-    assert kernels.in_words(rundir.read_meta(runs[0].directory)) == f"kernel: xla ({why})"
+    assert kernels.in_words(runs[0].directory) == f"kernel: xla ({why})"
     assert (machine.builds == 0) == (lacking == "the model's")
 
 
@@ -159,7 +159,7 @@ def resumed_with_xla(run: Run, why: str | None) -> None:
     change = {"step": 1, "what": "kernel", "was": OBJECT.described, "is": "xla"}
     assert (meta["kernel"], meta["bitwise"], meta["resumed_elsewhere"]) == (OBJECT.described, False, [change])
     told = f" ({why})" if why else ""
-    assert kernels.in_words(meta) == f"kernel: {OBJECT.described}, then xla from step 1{told}"
+    assert kernels.in_words(run.directory) == f"kernel: {OBJECT.described}, then xla from step 1{told}"
 
 
 def test_without_its_kernel_it_goes_on_with_xla_and_says_so(
@@ -196,7 +196,7 @@ def test_a_run_of_a_version_without_a_choice_had_xla(
     begun(runs[:1], XLA_NAME, monkeypatch)
     path = runs[0].directory / "meta.json"
     path.write_text(path.read_text().replace('"kernel"', '"of_no_meaning"'))
-    assert kernels.in_words(rundir.read_meta(runs[0].directory)) == ""
+    assert kernels.in_words(runs[0].directory) == ""
     assert train(runs[:1], persistence=STRICT) == ["kernel: xla (the run was begun with it)"]
     assert rundir.read_meta(runs[0].directory)["bitwise"] is True
 

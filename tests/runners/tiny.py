@@ -108,8 +108,9 @@ def copied(folder: Path, to: Path, *without: str) -> Path:
     named = shutil.ignore_patterns(*without)
     left_out = lambda at, names: named(at, names) | layout.not_copied(at, names)  # noqa: E731
     copy = Path(shutil.copytree(folder, to, symlinks=True, ignore=left_out))
-    if (folder / layout.LOCK).exists():
-        (copy / layout.LOCK).touch()  # that nobody owns
+    for lock in folder.rglob(layout.LOCK):
+        if (beside := copy / lock.relative_to(folder)).parent.is_dir():
+            beside.touch()  # nobody owns it
     return copy
 
 
