@@ -2,9 +2,9 @@
 
 python -m analysis.curvature --run DIR --nbetas 133.3,1000 --gammas 67,667
 
-No chain is drawn. For each nbeta and gamma the quadratic prediction of the LLC is printed in its parts (docs/llc.md),
-with the share of directions that gamma holds (gamma > nbeta h), which says how the number comes about and judges
-nothing. Writes analysis/curvature.csv.
+No chain is drawn. For each nbeta and gamma the quadratic prediction of the LLC is printed in its parts
+(docs/llc/reference.md), with the share of directions that gamma holds (gamma > nbeta h), which says how the number
+comes about and judges nothing. Writes analysis/curvature.csv.
 """
 
 from __future__ import annotations

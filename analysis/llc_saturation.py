@@ -8,7 +8,7 @@ Where the chains are saturated their draws have the same loss at every checkpoin
 
 a line of slope -nbeta in the loss: the curve tells no more than the loss. The command estimates the checkpoints at the
 published setting and at the default one, prints the slope of the LLC in the loss, and draws figs/llc_saturation.png.
-docs/llc.md says what saturation is.
+docs/llc/reference.md says what saturation is.
 """
 
 from __future__ import annotations

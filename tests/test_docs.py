@@ -352,9 +352,15 @@ def check_an_input_distribution_without_moments(copy: Path, compiled: Path) -> N
     assert f"not defined: {headline['gd_loss_averaged_reason']}" in done.stdout
 
 
-def llc_examples(root: Path) -> list[tuple[str, str]]:
-    """The examples in Python of the page on the LLC, each with what the page says that it prints, "" if nothing."""
-    found = blocks(root / "docs/llc.md")
+LLC_PAGES = ("docs/llc.md", "docs/llc/reference.md")
+MODELS = "\n## Models of "  # the page's section of recipes, which tests/test_recipes.py runs
+
+
+def llc_examples(root: Path, page: str, to: Path) -> list[tuple[str, str]]:
+    """The examples in Python of a page on the LLC, each with what the page says that it prints, "" if nothing."""
+    part = to / "examples.md"
+    part.write_text((root / page).read_text().partition(MODELS)[0])
+    found = blocks(part)
     after = [*found[1:], ("", "", "")]
     return [
         (code, out if kind == "text" else "")
@@ -363,11 +369,15 @@ def llc_examples(root: Path) -> list[tuple[str, str]]:
     ]
 
 
-def test_the_first_example_on_the_llc_has_eight_lines_and_its_command_is_of_a_default_run(root: Path) -> None:
-    code, printed = llc_examples(root)[0]
+def test_the_page_on_the_llc_begins_with_eight_lines_and_its_command_is_of_a_default_run(
+    root: Path, tmp_path: Path
+) -> None:
+    code, printed = llc_examples(root, "docs/llc.md", tmp_path)[0]
     assert len([line for line in code.splitlines() if line]) <= 8
     assert printed.endswith(": LLC\n")
-    (_, _, first), *_ = blocks(root / "docs/llc.md")
+    found = blocks(root / "docs/llc.md")
+    assert found[0][2] == code
+    first = next(text for language, _, text in found if language == "sh")
     assert "runs/demo_concat" in first
     assert "--out runs/demo_concat" in (root / "Makefile").read_text()
 
@@ -376,7 +386,9 @@ def test_the_first_example_on_the_llc_has_eight_lines_and_its_command_is_of_a_de
 def test_the_examples_on_the_llc_have_the_verdicts_that_the_page_shows(root: Path, tmp_path: Path) -> None:
     """And the values, within the intervals shown; another machine's chains are others in their last bits."""
     copy = copy_of(root, tmp_path / "copy")
-    for code, shown in llc_examples(root):
+    examples = [example for page in LLC_PAGES for example in llc_examples(root, page, tmp_path)]
+    assert sum(bool(shown) for _, shown in examples) > 2
+    for code, shown in examples:
         (copy / "example.py").write_text(code)
         done = run([sys.executable, "example.py"], copy, tmp_path / "compiled")
         assert done.returncode == 0, (code, done.stderr)

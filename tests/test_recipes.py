@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SECTIONS = {
     "own_data": (),
     "looking_inside": (),
+    "llc": ("Models of Flax, Equinox and PyTorch",),
     "cluster": ("Sweep your own fields", "Plot a sweep"),
 }
 MOST_LINES = 15

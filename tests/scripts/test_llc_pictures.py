@@ -1,4 +1,4 @@
-"""The pictures of docs/llc.md: one of each verdict and each reason, and each has what it is drawn for."""
+"""The pictures of docs/llc/reference.md: one of each verdict and each reason, and each has what it is drawn for."""
 
 import pytest
 

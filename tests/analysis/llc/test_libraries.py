@@ -1,4 +1,4 @@
-"""Estimates of models of other libraries (docs/looking_inside.md), and the export to ArviZ and xarray."""
+"""Estimates of models of other libraries (docs/llc.md), and the export to ArviZ and xarray."""
 
 import re
 from importlib import import_module
@@ -14,13 +14,13 @@ from icl_lab.analysis.llc.estimate import Estimate
 from icl_lab.analysis.llc.mixing import mixing
 from icl_lab.store.llc_rows import LLC
 
-TITLE = "Estimate an LLC"
+TITLE = "Models of Flax, Equinox and PyTorch"
 BLOCK = re.compile(r"```python\n(.*?)```", re.S)
 
 
 def recipe(root: Path, word: str) -> str:
     """The recipe of the page in which a word stands."""
-    section = (root / "docs/looking_inside.md").read_text().split(f"\n## {TITLE}\n")[1].split("\n## ")[0]
+    section = (root / "docs/llc.md").read_text().split(f"\n## {TITLE}\n")[1].split("\n## ")[0]
     (code,) = [code for code in BLOCK.findall(section) if word in code]
     return str(code)
 
@@ -40,10 +40,10 @@ def needed(name: str) -> Any:
 
 @pytest.fixture(scope="module")
 def plain(root: Path) -> Estimate:
-    return result(recipe(root, 'params["w"]'))
+    return result(recipe(root, 'params["weight"]'))
 
 
-def test_a_recipe_of_plain_jax_has_the_llc_of_least_squares(plain: Estimate) -> None:
+def test_a_recipe_of_named_arrays_has_the_llc_of_least_squares(plain: Estimate) -> None:
     """Five directions count (1/2) nbeta h / (nbeta h + gamma) each, h the eigenvalues of the mean of (x, 1)(x, 1)'."""
     x = np.asarray(jax.random.normal(jax.random.key(0), (1000, 4)), np.float64)
     inputs = np.concatenate([x, np.ones((1000, 1))], axis=1)
