@@ -17,6 +17,8 @@ SECTIONS = {
     "looking_inside": (),
     "llc": ("Models of Flax, Equinox and PyTorch",),
     "cluster": ("Sweep your own fields", "Plot a sweep"),
+    "learn": ("An example",),
+    "coming_from": (),
 }
 MOST_LINES = 15
 OF_EXTRAS = (
