@@ -78,7 +78,7 @@ def pictures(film: Film) -> list[Image]:
         ylabel="prediction of the layer",
     )
     right.axhline(film.descent_loss, color=style.DESCENT)
-    right.text(film.steps[0], film.descent_loss, " one step of gradient descent", color=style.DESCENT, va="bottom")
+    right.text(film.steps[0], film.descent_loss, " one step of gradient descent", color=style.DESCENT, va="top")
     right.plot(film.steps, film.losses, color=style.PALE)
     curve = right.plot([], [], color=style.TRANSFORMER)[0]
     now = right.plot([], [], "o", color=style.TRANSFORMER)[0]
