@@ -13,12 +13,14 @@ from tests.test_docs import blocks
 ROOT = Path(__file__).resolve().parent.parent
 # page -> its sections with recipes; all of them, where nothing else is named
 SECTIONS = {
+    "first_run": ("Open a run in Python", "Compare two runs in a figure"),
     "own_data": (),
     "looking_inside": (),
     "llc": ("Models of Flax, Equinox and PyTorch",),
     "cluster": ("Sweep your own fields", "Plot a sweep"),
     "learn": ("An example",),
     "coming_from": (),
+    "training_fails": ("It waits on a plateau", "It finds a wrong minimum", "It diverges", "End a run early"),
 }
 MOST_LINES = 15
 OF_EXTRAS = (

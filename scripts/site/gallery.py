@@ -70,15 +70,17 @@ def text() -> str:
 
 
 def command(study: str, figure: str) -> str:
-    """What measures a figure's claims and draws it; all of a profile for figures without claims of their own."""
+    """What measures a figure's claims, or another claim of its runs, and draws it."""
+    from icl_lab.studies.run import figures_with
     from icl_lab.studies.study import load
 
-    named = load(study)
-    claims = [claim.name for claim in named.claims if claim.figure == figure]
-    if claims:
-        return f"python -m studies.run {study} --claims {' '.join(claims[:3])}"
-    profile = next(each.profile for each in named.figures if each.name == figure)
-    return f"python -m studies.run {study} --profile {profile}"
+    own = load(study)
+    (drawn,) = (each for each in own.figures if each.name == figure)
+    with_it = [claim.name for claim in own.claims if drawn in figures_with(own, [claim])]
+    of_it = [claim.name for claim in own.claims if claim.figure == figure and claim.name in with_it]
+    if chosen := (of_it or with_it)[:2]:
+        return f"python -m studies.run {study} --claims {' '.join(chosen)}"
+    return f"python -m studies.run {study} --profile {drawn.profile}"
 
 
 if __name__ == "__main__":
