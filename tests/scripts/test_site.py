@@ -4,9 +4,11 @@ import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
-from icl_lab.scripts.site import build, check
+from icl_lab.scripts.site import build, check, gallery, moving_picture
 from tests.doors import Ran, Refused, ran, refused
 
 __all__ = ["ran", "refused"]
@@ -106,3 +108,22 @@ def test_links_within_the_site_stay_and_others_become_what_they_name(tmp_path: P
 def test_all_pages_of_the_reference_are_listed(root: Path) -> None:
     listed = [page.name for page in build.in_order(root / "docs" / "reference.md")]
     assert sorted(listed) == sorted(page.name for page in (root / "docs" / "reference").glob("*.md"))
+
+
+def test_the_gallery_has_25_figures_with_commands_and_is_what_the_report_says(root: Path) -> None:
+    page = (root / "docs" / "gallery.md").read_text()
+    assert page == gallery.text()
+    assert (page.count("!["), page.count("python -m studies.run ")) == (25, 25)
+
+
+def test_a_film_ends_where_the_layer_is_gradient_descent(tmp_path: Path) -> None:
+    """The losses fall from that of predicting 0, twice that of one step, to that of one step."""
+    film = moving_picture.filmed(tmp_path)
+    assert film.losses[0] > 1.9 * film.descent_loss
+    assert abs(film.losses[-1] / film.descent_loss - 1) < 0.02  # 1.002 on 4000 contexts
+    assert np.corrcoef(film.descent, film.predictions[-1])[0, 1] > 0.995
+    assert np.all(np.diff(film.steps) > 0)
+    end = film._replace(steps=film.steps[-2:], predictions=film.predictions[-2:], losses=film.losses[-2:])
+    made = moving_picture.gif(moving_picture.pictures(end))
+    (tmp_path / "film.gif").write_bytes(made)
+    assert Image.open(tmp_path / "film.gif").n_frames == 2
