@@ -13,6 +13,7 @@ SOURCE = Path(os.environ["SITE_SOURCE"])
 project = html_title = "In-context learning laboratory"
 extensions = ["myst_nb", "autodoc2"]
 root_doc = "docs/index"
+smartquotes = False  # which would make a dash of the two in a flag
 exclude_patterns = ["report/ledger/**"]
 suppress_warnings = ["autodoc2.missing_module"]
 
