@@ -23,8 +23,10 @@ def summary_text(run: Path) -> str:
     summary, config = read_summary(run), rundir.read_config(run)
     with expecting(run / layout.SUMMARY, "a run's summary"):
         values = shown(summary)
+        outputs = outputs_of(family_of(config)).of(config)
         lines = [
             "",
+            *filter(None, [printable(outputs.meaning(values, config))]),
             _title(config, steps := values.get("num_steps", config.training.steps)),
             *_ends(values, config),
             *outputs_of(family_of(config)).summary(values, run, config),

@@ -104,6 +104,47 @@ def _finite(value: float | None) -> float:
 # --- the printed summary ---
 
 
+WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+MATCHES, TIMES = 0.005, 2.0  # |ratio - 1| of losses that match, and ratios that are told as such from there on
+
+
+def meaning(summary: Mapping[str, Any], config: RegressionConfig) -> str:
+    """What a run is, and how its loss compares with those of the algorithms: "" where no ratio is known."""
+    numbers, steps = summary["headline"], counted(summary["alignment"]["gd_steps"], "step")
+    ratios = {"GD++": numbers.get("gd_plus_plus_ratio"), "gradient descent": numbers.get("loss_ratio")}
+    told = [
+        compared(f"{steps} of {name}", ratio)
+        for name, ratio in ratios.items()
+        if ratio is not None and math.isfinite(ratio)
+    ]
+    return f"{layers_in_words(config)}, seed {config.data_seed}: {', '.join(told)}" if told else ""
+
+
+def layers_in_words(config: RegressionConfig) -> str:
+    """`one linear layer`, `two linear layers with shared weights`, `a softmax and a linear layer`."""
+    model = config.model
+    kinds = [model.attention[min(layer, len(model.attention) - 1)] for layer in range(model.num_layers)]
+    same = len({*kinds}) == 1
+    words = counted(len(kinds), f"{kinds[0]} layer") if same else f"a {' and a '.join(kinds)} layer"
+    shared = " with shared weights" if model.recurrent and len(kinds) > 1 else ""
+    return f"{words}{shared}"
+
+
+def counted(number: int, what: str) -> str:
+    """`one step`, `two steps`, `12 steps`."""
+    return f"{WORDS[number] if number < len(WORDS) else number} {what}{'s' * (number != 1)}"
+
+
+def compared(name: str, ratio: float) -> str:
+    """A ratio of losses: `matches NAME to 0.2 % of the loss`, `8.0 % below NAME`, `2.7 times the loss of NAME`."""
+    off = abs(ratio - 1)
+    if off < MATCHES:
+        return f"matches {name} to {100 * off:.1f} % of the loss"
+    if ratio >= TIMES:
+        return f"{ratio:.1f} times the loss of {name}"
+    return f"{100 * off:.{int(off < 0.1)}f} % {'above' if ratio > 1 else 'below'} {name}"
+
+
 def summary_lines(summary: Mapping[str, Any], run: Path, config: RegressionConfig) -> list[str]:
     """Losses with standard errors, alignment, other input scales."""
     summary = {**summary, "comparators": shown(_known_losses(run, config))}
@@ -197,6 +238,7 @@ OUTPUTS = Outputs(
     (WITH_DESCENT,),
     summary_lines,
     ANALYSES,
+    meaning=meaning,
     commands=(
         "alignment",
         "ood_eval",

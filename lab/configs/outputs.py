@@ -91,6 +91,7 @@ class Analysis(NamedTuple):
 class Outputs:
     """What the runs of a family leave. summary(summary, run, config): the lines of the printed summary.
 
+    meaning(summary, config): what a run is and what came out, in one line that comes before all numbers; "" if none.
     analyses: what a finished run gets, in this order. commands: the analyses that it can be given by hand, besides
     those of all families. criteria: when a run has trained: all of them hold. undefined(config, summary): why no number
     can tell whether it has, or None. file_panels: in place of `panels`, those of contexts from a file, and
@@ -107,6 +108,7 @@ class Outputs:
     commands: tuple[str, ...] = ()
     criteria: tuple[Criterion, ...] = ()
     undefined: Callable[[Any, Summary], str | None] = lambda config, summary: None
+    meaning: Callable[[Summary, Any], str] = lambda summary, config: ""
     file_panels: tuple[Panel, ...] = ()
     source_panels: Mapping[str, tuple[Panel, ...]] = field(default_factory=dict)
     by_loss: Mapping[str, Outputs] = field(default_factory=dict)
