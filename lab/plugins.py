@@ -1,7 +1,21 @@
 """Registers a user's own orderings, noise modes, distributions and more, from a file outside of this tree.
 
-Commands load a plugin with `--plugin FILE`, Python with `plugins.load(FILE)` or an import. A run that uses one of its
-names records the plugin's name and a hash of its sources. docs/extending.md has an example of each kind.
+Commands load a plugin with `--plugin FILE`, Python with `plugins.load(FILE)` or an import. docs/extending.md has an
+example of each kind.
+
+A plugin is a `.py` file, or a folder with an `__init__.py` that imports its other files relatively. Its name is that of
+the file or folder. A name that is built in or another plugin's is refused.
+
+A run that uses one of its names records `NAME:HASH` in config.json, with 16 digits of the SHA-256 of the sources: with
+other sources it is another run. Runs that use none of the names keep their ids. A command that reads such a run without
+the plugin, or after its file has changed, says so. Nothing in a run directory loads a plugin.
+
+Data files are declared at the top level by paths from the plugin's folder, `FILES = ("data.csv",)`, and read while the
+plugin is loaded; the hash then includes them. Files that are not declared, and modules imported from elsewhere, are not
+in the hash. Sources and data are regular files; a source has at most 16 MiB.
+
+A plugin may import JAX, but should compute nothing at its top level: the first computation fixes the number of threads.
+A function that needs several random numbers derives a key for each: `src.prng.purpose_key(key, purpose("MY_SIGNS"))`.
 """
 
 from __future__ import annotations
@@ -67,7 +81,8 @@ def noise_mode(
 
     `additive`: no effect at sigma = 0. `ignores_sigma`: runs that differ in sigma alone are equivalent. `linear_mmse`
     (batch, data, context) -> [B] is the best linear predictor under this noise; `mask_bayes` (pair, context, out)
-    conditions on a hit pair, as in `baselines.mask_bayes`. Without them these baselines are null.
+    conditions the table of moments on a hit pair and returns the label's log density, as in `baselines.mask_bayes`.
+    Without them these baselines are null.
     """
     _check_function("linear_mmse", linear_mmse, "batch data context")
     _check_function("mask_bayes", mask_bayes, "pair context out")
@@ -87,7 +102,8 @@ def input_distribution(
     """Registers f(key, input_range, shape) -> x with independent coordinates, symmetric about 0.
 
     `variance` and `fourth` moment of a coordinate are functions of `input_range`. Results that need a missing moment
-    are null, with the reason; runs that need it are refused before training.
+    are null, with the reason; runs that need it, as an order by `gd_error` and the depth curve do, are refused before
+    training. Where coordinates differ in variance, give neither.
     """
     _check_function("variance", variance, "input_range")
     _check_function("fourth", fourth, "input_range")
@@ -123,6 +139,7 @@ def task_distribution(
 def attention(name: str, *, causal: Callable[..., Any] | None = None) -> Callable[[F], F]:
     """Registers f(scores [B, H, R, N], key_size) -> weights [B, H, R, N], the attention of row r to the pairs.
 
+    Scores are products of queries and keys, which the function scales itself.
     `causal` is its form in a decoder, which is refused without one: (scores [B, H, R, T], key_size, visible, count) ->
     weights [B, H, R, T]. Row r sees the keys that `visible` [1, 1, R, T] names, `count` [1, 1, R, 1] of them; the
     weights of others must be 0, and nothing may depend on their scores.
@@ -138,7 +155,9 @@ def attention(name: str, *, causal: Callable[..., Any] | None = None) -> Callabl
 def baseline(name: str) -> Callable[[F], F]:
     """Registers f(batch, config) -> predictions [B]: `--config.baselines=NAME` compares a run with it on the test set.
 
-    It may raise `src.checks.ConfigError` where it is not defined; the summary then has null with that reason.
+    Predictions have the shape of `batch.y_query`, [B, K] where a context has K queries or positions. Where a baseline
+    is not defined it raises `src.checks.ConfigError`; the summary then has null with that reason. `opponent` and
+    `--config.opponents` are earlier names.
     """
     return _registering(
         registries.BASELINES, name, "batch config", lambda predict: registries.Baseline(predict=predict)
@@ -167,14 +186,31 @@ def conjecture(
     scale: str = "linear",
     control: Mapping[str, Any] | None = None,
 ) -> None:
-    """States the conjecture of this file, which `python -m studies.run FILE` tests: docs/conjecture.md.
+    """States the conjecture of this file, which `python -m studies.run FILE` tests: docs/extending.md.
 
     A `model` of any family, trained with `settings` on `seeds` seeds, is said to do what `algorithm` does: a baseline
     of yours, or one that its family is compared with. Without an algorithm the `measure` alone is stated. `loss_ratio`,
-    `cosine`: the accepted (low, high) of its loss over the algorithm's and of the cosine of their sensitivities.
-    `measure(run)` -> a number of a run directory, with its `accepted` range; `scale` is that of its interval
-    (`src.intervals.SCALES`). `control`: settings that differ in the control, which is trained; by default the control
-    is the same networks untrained.
+    `cosine`: the accepted (low, high) of its loss over the algorithm's and of the cosine of their sensitivities, d
+    prediction / d x_query. `measure(run)` -> a number of a run directory (`analysis.load_run`), with its `accepted`
+    range; `scale` is that of its interval (`src.intervals.SCALES`). With an algorithm a further prediction is always
+    made: the mean prediction difference to it is at most .99 of that to the nearest other one, for 1 is a tie.
+
+    `control`: settings that differ in the control, which is trained on as many seeds; by default the control is the
+    same networks untrained. A prediction is uninformative where the untrained networks' estimate lies in the range; a
+    trained control's whole interval must lie outside, and where seeds are the same, that of the differences must not
+    have 0 in it.
+
+    Means and verdict are of the runs that trained by their family's criterion; where none did, it is undecided. A
+    verdict of fewer than 8 seeds is provisional. `--profile full` trains three times as many. Values written into the
+    call are in no run's id: another range, sentence or algorithm trains nothing again. Any other change of the file
+    does, so a measure that changes is best kept apart from data, which `--plugin` can load from a file of their own.
+
+    What `algorithm` may be: of linear regression (`lsa1`, `twolayer`) an entry of `src.registries.BASELINES` that says
+    ALWAYS or ALGORITHM; of the depth curve (`lsa`, `linear`, `softmax`) the same, with as many steps as layers; of task
+    diversity (`tiny`, ...) `ridge`, `dmmse` of a pool, the task distribution's own posterior mean, `zero`; of languages
+    those of docs/contract.md; of sines `zero`. A baseline of yours works for all of these; for decoders it predicts all
+    positions, [B, K], and differences and losses are means over these. Of models without queries, as autoencoders, only
+    a measure can be stated.
     """
     from icl_lab.src import intervals  # imports NumPy
 
@@ -212,6 +248,10 @@ def family(description: Any) -> Any:
 
     The config's folder has the other two parts: `task.py` with a `TASK` (`families.task`), and `outputs.py` with
     `OUTPUTS` (`lab.configs.outputs`). `ConfigError` if a part is missing or a name is taken.
+
+    Further parts, if needed: values that differ between the runs of a pack (`Family.batched`, `TaskSpec.batched`),
+    arrays that runs share (`RunConfig.shared_arrays`, `hashed_as`), flags that read lists (`src.words.words_of`), and
+    runs that a run builds on (`RunConfig.required_runs`, `TaskSpec.frozen`). tests/families/tokens has the last.
     """
     plugin = calling_plugin(__file__)
     check(description)

@@ -1,6 +1,6 @@
 """A user's own conjecture: from the plugin that states it to a study, and what is measured of its runs.
 
-`lab.plugins.conjecture` states one, `python -m studies.run FILE` tests it: docs/conjecture.md.
+`lab.plugins.conjecture` states one, `python -m studies.run FILE` tests it: docs/extending.md.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def load(file: Path, profile: str) -> Study:
     plugin = next(plugin for plugin in LOADED.values() if plugin.path == file.resolve())
     if plugin.name not in CONJECTURES:
         raise cli.UsageError(
-            f"{file} states no conjecture and no study: it calls no plugins.conjecture(...), see docs/conjecture.md, "
-            "and has no STUDY, see docs/extending.md"
+            f"{file} states no conjecture and no study: it calls no plugins.conjecture(...) "
+            "and has no STUDY; docs/extending.md has an example of both"
         )
     if plugin.name in RUNS_DIRS or f"runs/{plugin.name}" in RUNS_DIRS.values():
         raise cli.UsageError(f"{file} has the name of a study, whose runs it would mix with its own; rename the file")

@@ -5,7 +5,7 @@ python -m studies.run my/conjecture.py
 python -m studies.run reproduction --claims one_layer_loss --seeds 21,22,23
 
 The last one replicates a claim with seeds of one's own (`studies.replication`). A file, or a folder, is a plugin that
-states a conjecture (docs/conjecture.md) or has a STUDY (docs/extending.md).
+states a conjecture or has a STUDY (docs/extending.md).
 
 If it is killed, the same command resumes it. Claims whose runs have finished are measured first, the others after their
 training; each is written once it is measured, and claims that are not measured again keep their values.

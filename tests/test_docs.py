@@ -249,6 +249,9 @@ def headline_of(run: Path) -> dict[str, Any]:
 SMALL_DECODER = "--batch_size 16 --config.eval_tasks=32 --config.test_tasks=50".split()
 
 
+# runs whose numbers the page shows; these, and the one that is compared with them, are made as they stand there
+SHOWN = ("runs/baseline", "runs/known")
+AS_THEY_STAND = (*SHOWN, "runs/noise")
 # of the study in one file, whose steps are in it
 SETTINGS = '"steps": 2000, "batch_size": 256, '
 SMALL_SETTINGS = '"steps": 30, "batch_size": 32, "eval_tasks": 32, "test_tasks": 50, "step_size_tasks": 256, '
@@ -256,30 +259,37 @@ SMALL_SETTINGS = '"steps": 30, "batch_size": 32, "eval_tasks": 32, "test_tasks":
 
 @pytest.mark.slow
 def test_the_examples_of_extending_work(root: Path, tmp_path: Path) -> None:
+    """And the one of CONTRIBUTING.md; the conjecture is run by tests/studies/test_conjecture.py."""
     copy = copy_of(root, tmp_path / "copy")
-    printed = {}
-    for language, path, text in blocks(root / "docs/extending.md"):
+    printed: dict[str, str] = {}
+    shown = {}
+    for language, path, text in [*blocks(root / "docs/extending.md"), *blocks(root / "CONTRIBUTING.md")]:
         if language in ("python", "markdown"):
             assert not (copy / path).exists()
             (copy / path).parent.mkdir(exist_ok=True)
             (copy / path).write_text(text.replace(SETTINGS, SMALL_SETTINGS))
         elif language == "diff":
             apply(text, copy)
-        elif language == "sh":
+        elif language == "text" and printed:
+            shown[[*printed][-1]] = text
+        elif language == "sh" and "my/anisotropic.py" not in text:
             for line in text.splitlines():
                 program, *words = line.split()
                 assert program == "python"
-                own = "tests/families" in line  # small as it stands
-                small = SMALL_DECODER if "task_diversity" in line else SMALL if "--out" in line and not own else []
+                as_it_stands = words[-1] in AS_THEY_STAND or "tests/families" in line  # which is small
+                small = SMALL_DECODER if "run tiny" in line else SMALL if "--out" in line and not as_it_stands else []
                 done = run([sys.executable, *words, *small], copy, tmp_path / "compiled")
                 assert done.returncode == 0, done.stderr
                 printed[words[-1]] = done.stdout
-    names = ("ordering", "noise", "known", "inputs", "tasks", "attention", "decoder_attention", "baseline", "edited")
+    names = ("baseline", "ordering", "noise", "known", "inputs", "tasks", "attention", "decoder_attention", "schedule")
     names += ("runner", "family", "family_sweep")
-    assert list(printed) == [*(f"runs/{name}" for name in names), "my/question.py"]
+    assert list(printed) == [*(f"runs/{name}" for name in names), "my/question.py", "runs/edited"]
+    for name in SHOWN:
+        check_shown(shown[name], printed[name])
+    assert "1 of 1, own_layer_is_a_step: " in shown["my/question.py"]
     assert "1 of 1, own_layer_is_a_step: " in printed["my/question.py"]
     page = (copy / "conjectures/question/question.md").read_text()
-    assert "After 30 steps of training one linear layer has " in page
+    assert "After 30 steps of training, one linear layer has " in page
     assert "![Over one step](question/ratios.png)" in page
     check_plugins(copy)
     batch = np.load(copy / "runs/ordering/analysis/analysis_batch.npz")
@@ -297,7 +307,21 @@ def test_the_examples_of_extending_work(root: Path, tmp_path: Path) -> None:
     labels = np.abs(np.load(copy / "runs/edited" / layout.ANALYSIS_BATCH)["y"])
     assert (np.diff(labels, axis=1) >= 0).all()
     assert json.loads((copy / "runs/runner/config.json").read_text())["model"]["num_heads"] == 2
+    assert json.loads((copy / "runs/schedule/config.json").read_text())["training"]["schedule"] == "halving"
     check_a_family(copy, printed["runs/family"])
+
+
+NAMED_NUMBERS = re.compile(r"^ *(\S.*?) +(\d+\.\d+) +(\d+\.\d+)$", re.MULTILINE)
+
+
+def check_shown(shown: str, printed: str) -> None:
+    """Each line that a page shows was printed, with its numbers; another machine's differ in rounding that grows."""
+    expected, found = (
+        {name: (float(a), float(b)) for name, a, b in NAMED_NUMBERS.findall(text)} for text in (shown, printed)
+    )
+    assert len(expected) == len(shown.splitlines())
+    for name, numbers in expected.items():
+        assert found[name] == pytest.approx(numbers, rel=0.02), name
 
 
 def check_plugins(copy: Path) -> None:
@@ -305,6 +329,7 @@ def check_plugins(copy: Path) -> None:
     plugins = {
         **{"ordering": "largenorm", "noise": "flips", "known": "known_flips", "inputs": "distributions"},
         **{"tasks": "distributions", "attention": "relu", "decoder_attention": "relu", "baseline": "mean_label"},
+        "schedule": "halving",
     }
     for name in (*plugins, "edited", "runner"):
         found = json.loads((copy / f"runs/{name}" / layout.CONFIG).read_text())["plugins"]
@@ -336,9 +361,27 @@ def check_baselines(copy: Path, printed: str) -> None:
         assert known["mask_bayes"]["loss"] < known["linear_mmse"]["loss"] < known[name]["loss"] < zero
 
 
+WITHOUT_MOMENTS = """
+import jax
+
+from icl_lab.lab import plugins
+
+
+@plugins.input_distribution("student", variance=lambda scale: 3 * scale**2)
+def student(key, input_range, shape):
+    return input_range * jax.random.t(key, 3.0, shape)
+
+
+@plugins.input_distribution("cauchy")
+def cauchy(key, input_range, shape):
+    return input_range * jax.random.cauchy(key, shape)
+"""
+
+
 def check_an_input_distribution_without_moments(copy: Path, compiled: Path) -> None:
     """Student's t, which has no fourth moment, and Cauchy's, which has none: what needs one is refused, or null."""
-    words = [sys.executable, "-m", "runners.run_concat_inputs_targets", "--plugin", "my/distributions.py", *SMALL]
+    (copy / "my/without_moments.py").write_text(WITHOUT_MOMENTS)
+    words = [sys.executable, "-m", "runners.run", "lsa1", "--plugin", "my/without_moments.py", *SMALL]
     words += ["--steps", "40", "--out"]
     refused = run([*words, "runs/refused", "--ordering", "easy2hard", "--config.input_distribution=student"], copy)
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)

@@ -137,7 +137,7 @@ def test_the_command_refuses_a_further_look_before_training(ran: Ran, tmp_path: 
     assert not (tmp_path / "runs").exists()
 
 
-# what imports what, on the way of a claim from its line to its row: docs/extending.md, Follow a claim
+# what imports what, on the way of a claim from its line to its row: CONTRIBUTING.md, Follow a claim
 ARROWS = (
     ("studies/reproduction/claims.py", "studies/reproduction/measures/trained.py"),
     ("studies/reproduction/study.py", "studies/reproduction/claims.py"),
@@ -152,7 +152,7 @@ ARROWS = (
 
 def test_the_files_that_a_claim_passes_are_those_of_the_documentation() -> None:
     """Each imports the next ones, by their modules' names; the table lists these files and no others."""
-    text = (ROOT / "docs/extending.md").read_text().partition("## Follow a claim\n")[2].partition("\n## ")[0]
+    text = (ROOT / "CONTRIBUTING.md").read_text().partition("## Follow a claim\n")[2].partition("\n## ")[0]
     listed = [line.split("`")[1] for line in text.splitlines() if line.startswith("| `")]
     assert set(listed) == {file for arrow in ARROWS for file in arrow}
     for file, other in ARROWS:

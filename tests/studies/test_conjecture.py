@@ -320,7 +320,7 @@ def test_words_that_are_no_study_and_no_file_are_said(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_example_of_the_page_runs_as_it_stands_there_but_for_its_size(tmp_path: Path) -> None:
-    page = (ROOT / "docs/conjecture.md").read_text()
+    page = (ROOT / "docs/extending.md").read_text()
     (text,) = re.findall(r"```python my/anisotropic.py\n(.*?)```", page, re.S)
     assert len(text.splitlines()) <= 60
     assert "python -m studies.run my/anisotropic.py\n" in page
