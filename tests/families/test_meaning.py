@@ -48,6 +48,6 @@ def test_it_names_layers_and_steps(model: str, fields: dict[str, Any], steps: in
 
 def test_gd_plus_plus_comes_first_and_an_unknown_ratio_is_left_out() -> None:
     config, align = resolve(preset("lsa1")), {"gd_steps": 1}
-    both = {"headline": {"loss_ratio": 0.9, "gd_plus_plus_ratio": 1.2}, "alignment": align}
-    assert meaning(both, config).endswith(": 20 % above one step of GD++, 10 % below one step of gradient descent")
+    both = {"headline": {"loss_ratio": 0.85, "gd_plus_plus_ratio": 1.2}, "alignment": align}
+    assert meaning(both, config).endswith(": 20 % above one step of GD++, 15 % below one step of gradient descent")
     assert meaning({"headline": {"loss_ratio": math.nan, "gd_plus_plus_ratio": None}, "alignment": align}, config) == ""
