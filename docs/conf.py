@@ -39,7 +39,10 @@ def documented(module: str) -> dict[str, str]:
 
 
 # what users call: the package, the objects that its functions give, and what plugins register
-API = ("icl_lab", "icl_lab.analysis.run", "icl_lab.analysis.evaluate", "icl_lab.lab.plugins")
+API = (
+    *("icl_lab", "icl_lab.analysis.run", "icl_lab.analysis.evaluate", "icl_lab.lab.plugins"),
+    *(f"icl_lab.analysis.llc.{module}" for module in ("any_model", "estimate", "influence")),
+)
 autodoc2_packages = [documented(module) for module in API]
 autodoc2_output_dir = "api"
 autodoc2_render_plugin = "myst"

@@ -19,7 +19,7 @@ MEANINGS = {
     HIGHER: "a contrast's treated are above its control: a paired t test at 5 % after Holm's correction",
     LOWER: "a contrast's treated are below its control, by the same test",
     TWO_KINDS: "runs fall into two groups; their mean describes neither, so the runs in each are counted",
-    UNDECIDED: "the numbers do not decide, or a number that is needed cannot be computed",
+    UNDECIDED: "the interval lies across an edge of the range, or a number that is needed cannot be computed",
     UNINFORMATIVE: "the control would pass too: the rival's interval reaches into the range, or the rival cannot be "
     "told from the model, or untrained networks lie in the range",
     PROVISIONAL: "the numbers give a verdict, but from fewer than 8 seeds",
