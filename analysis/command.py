@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -23,6 +23,7 @@ OF_ANY_FAMILY = (
     *("essential_dynamics", "developmental_metrics"),
     *("llc", "llc_calibrate", "llc_saturation", "curvature", "stages", "develop"),
 )
+WIDTH = 22  # of a name, at least
 Results = Mapping[str, Any] | Iterable[Mapping[str, Any] | str]  # what is printed: values by name, or rows and lines
 
 
@@ -74,10 +75,21 @@ def check_analysis(run: Path, name: str) -> None:
     require(name in have, f"{run} is a run of the family {family.name}, which has no {name}; it has {', '.join(have)}")
 
 
+def _flat(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """Values by name; those of a group under its name and theirs."""
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{above}{name}.")
+        else:
+            yield f"{above}{name}", value
+
+
 def _show(results: Results) -> None:
     if isinstance(results, Mapping):
-        for name, value in results.items():
-            print(f"{name:22s} {printable(value)}")
+        rows = [*_flat(results)]
+        width = max([WIDTH, *(len(name) for name, _ in rows)])
+        for name, value in rows:
+            print(f"{name:{width}s} {printable(value)}")
         return
     for row in results:
         if isinstance(row, str):

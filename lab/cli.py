@@ -12,7 +12,6 @@ import contextlib
 import io
 import os
 import re
-import signal
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
@@ -213,8 +212,7 @@ def launch(main: Callable[[list[str]], int | None]) -> NoReturn:
     except expected as error:
         status = _print_error(str(error))
     except BrokenPipeError:  # the reader of the output, such as `head`, has ended
-        _discard_output()
-        status = 128 + signal.SIGPIPE
+        status = command_end.discard_output()
     except OSError as error:
         status = _print_error(f"{error.filename or 'a file'}: {os.strerror(error.errno) if error.errno else error}")
     except MemoryError:
@@ -255,14 +253,9 @@ def _flush() -> None:
     try:
         sys.stdout.flush()
     except OSError as error:
-        _discard_output()
+        command_end.discard_output()
         error.filename = "standard output"
         raise
-
-
-def _discard_output() -> None:
-    if sys.stdout is not None:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _print_error(message: str) -> int:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 TYPE_CHECKING = False
@@ -41,6 +42,13 @@ def end_after_ignored(ignored: UnraisableHookArgs) -> None:
     if issubclass(ignored.exc_type, KeyboardInterrupt):
         os._exit(INTERRUPTED)
     sys.__unraisablehook__(ignored)
+
+
+def discard_output() -> int:
+    """Nobody reads on, as behind `| head`: what is still printed goes nowhere. The exit status of such an end."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 128 + signal.SIGPIPE
 
 
 def exit_with(sentence: str) -> NoReturn:

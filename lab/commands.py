@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from icl_lab.lab.command_end import CONSOLE_SCRIPT, exit_with
+from icl_lab.lab.command_end import CONSOLE_SCRIPT, discard_output, exit_with
 from icl_lab.lab.environment import ROOT
 from icl_lab.src.words import did_you_mean, printable
 
@@ -93,7 +93,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command as `python -m` does, with the words behind its name; lists all without one."""
     name, *words = (sys.argv[1:] if argv is None else argv) or ["--help"]
     if name in ("-h", "--help"):
-        print(listing())
+        try:
+            print(listing(), flush=True)
+        except BrokenPipeError:
+            return discard_output()
         return 0
     names = commands()
     typed = short_names(names) | {each: each for each in names}

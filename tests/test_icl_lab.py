@@ -25,7 +25,7 @@ from icl_lab.store.readers import StoreError
 from icl_lab.store.weights import read_given, weights_of
 from icl_lab.sweeps.sweep import _grid
 from tests.runners.tiny import EVERY, INTERRUPTED, PAIRS, TASKS, Workshop, lsa1_run, results, workshop
-from tests.test_library import in_a_folder_of_a_user
+from tests.test_recipes import in_a_folder_of_a_user
 
 __all__ = ["lsa1_run", "workshop"]
 

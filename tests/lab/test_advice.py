@@ -10,7 +10,7 @@ import pytest
 
 from icl_lab.lab.command_end import typed
 from tests.processes import ROOT
-from tests.test_library import in_a_folder_of_a_user
+from tests.test_recipes import in_a_folder_of_a_user
 
 MODULE = str(ROOT / "analysis/llc/__main__.py")
 KERNEL = ["-m", "ipykernel_launcher", "-f", "kernel.json"]

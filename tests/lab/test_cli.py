@@ -462,7 +462,7 @@ def test_a_reader_that_has_had_enough_is_no_error(root: Path) -> None:
     ("script", "closed", "said"),
     [
         ("print('x')", ">&-", (0, "", "")),
-        ("exit(cli._discard_output())", ">&-", (0, "", "")),
+        ("exit(cli.command_end.discard_output())", ">&-", (141, "", "")),
         ("cli.Parser('x', '').error('wrong')", ">&-", (2, "", "error: wrong\n")),
         ("cli.Parser('x', '').error('wrong')", "2>&-", (2, "", "")),
     ],

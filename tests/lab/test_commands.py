@@ -12,7 +12,7 @@ import pytest
 
 from icl_lab.lab import commands
 from tests.runners.tiny import INTERRUPTED, SIZES, lsa1_run, results, workshop
-from tests.test_library import in_a_folder_of_a_user
+from tests.test_recipes import in_a_folder_of_a_user
 
 __all__ = ["lsa1_run", "workshop"]
 
@@ -84,3 +84,11 @@ def test_an_interrupted_run_says_a_command_that_resumes_it(tmp_path: Path, lsa1_
     resumed = subprocess.run(shlex.split(line), cwd=folder, env=variables, capture_output=True, text=True)
     assert resumed.returncode == 0, resumed.stderr
     assert results(folder / "mine") == results(lsa1_run)
+
+
+def test_a_reader_who_stops_reading_the_list_ends_it_without_a_word(root: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([sys.executable, "-m", "icl_lab"], cwd=root, stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")
