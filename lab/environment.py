@@ -49,12 +49,15 @@ PACKAGES = {
 # import name -> the extra in pyproject.toml that brings it; in a checkout requirements-EXTRA.txt pins it
 EXTRAS = {
     "arviz": "llc",
+    "axe_playwright_python": "site",
     "blackjax": "llc",
     "equinox": "examples",
     "flax": "examples",
     "jinja2": "dev",
+    "playwright": "site",
     "pytest": "dev",
     "ray": "ray",
+    "sphinx": "site",
     "submitit": "slurm",
     "tensorboard": "tensorboard",
     "wandb": "wandb",

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
 from icl_lab.lab import cli
@@ -22,15 +21,14 @@ from icl_lab.store.outputs import out_folder
 
 OUT = Path("site")
 PAGES = ("docs", "report", "CHANGELOG.md")
-INSTALL = "pip install -r requirements-site.txt"
 
 
 def main(argv: list[str]) -> int:
     """The command line."""
     built = cli.Parser("scripts.site.build", "Builds the site: static pages that need no network.")
     built.add_argument("--out", type=out_folder, default=OUT, help=f"folder of the site (default: {OUT})")
+    built.needs("sphinx")
     flags = built.parse(argv)
-    require(find_spec("sphinx") is not None, f"the site needs Sphinx: {INSTALL}")
     build(flags.out)
     print(f"open {flags.out / 'index.html'}")
     return 0

@@ -12,13 +12,12 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from icl_lab.lab import cli
-from icl_lab.scripts.site.build import INSTALL, OUT
+from icl_lab.scripts.site.build import OUT
 from icl_lab.src.checks import require
 from icl_lab.store.outputs import in_path
 
@@ -48,6 +47,8 @@ def main(argv: list[str]) -> int:
     """The command line; 1 if something is found."""
     built = cli.Parser("scripts.site.check", "Checks every page of the site in headless Chromium.")
     built.add_argument("--site", type=in_path, default=OUT, help=f"folder of the site (default: {OUT})")
+    built.needs("playwright")
+    built.needs("axe_playwright_python")
     flags = built.parse(argv)
     pages = sorted(Path(flags.site).rglob("*.html"))
     require(bool(pages), f"{flags.site} has no pages: make site builds them")
@@ -57,8 +58,6 @@ def main(argv: list[str]) -> int:
             "SKIPPED: the pages were not checked, for there is no Chromium (apt-get install chromium)", file=sys.stderr
         )
         return 0
-    packages = ("playwright", "axe_playwright_python")
-    require(all(map(find_spec, packages)), f"the check needs playwright and axe-playwright-python: {INSTALL}")
     found = [*dead_links(pages), *shown(pages, browser)]
     for line in sorted({line.replace(f"{flags.site}/", "") for line in found}):
         print(line)

@@ -23,6 +23,8 @@ NEEDS = {
     "scripts.llc_validation --out run": ["blackjax"],
     "scripts.gpu_check --out run": ["blackjax", "jinja2", "pytest"],
     "scripts.plant_faults": ["pytest"],
+    "scripts.site.build --out site": ["sphinx"],
+    "scripts.site.check --site site": ["playwright", "axe_playwright_python"],
     "studies.run reproduction": ["jinja2"],
     "studies.run stages": ["jinja2"],
     "studies.run conjecture.py": ["jinja2"],
@@ -47,6 +49,7 @@ NOT_USED |= {"analysis.curvature"}  # it draws no chain
 NOT_USED |= {"analysis.develop", "analysis.llc_saturation", "scripts.llc_pictures", "benchmarks.bench"}  # not by HMC
 NOT_USED |= {"scripts.demo_seeds", "scripts.smoke_train"}  # nor in these
 NOT_USED |= {"studies.error_rates", "studies.order_noise.predictions"}  # they make no page
+NOT_USED |= {"scripts.site.gallery"}  # nor does it
 NOT_USED |= {"benchmarks.devinterp"}  # its chains are SGLD
 OPTIONAL = {"torch"}  # measured where it is installed, and named in the results where it is not
 OPTIONAL |= {"arviz", "xarray"}  # to which a library's reader may take draws, in the version that they have
