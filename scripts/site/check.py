@@ -2,7 +2,8 @@
 
 Each page is shown at 1280 and 390 pixels, in light and dark. It must log no error, request nothing from outside, not
 scroll sideways, reach everything by the Tab key, and pass axe's rules of WCAG 2 A and AA, which include contrast and
-alternative texts; every link and image must lead somewhere.
+alternative texts; every link and image must lead somewhere. A page that only leads to another is not opened: its link is
+followed like any other, and the browser would be on its way to the other page while the first is looked at.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ def main(argv: list[str]) -> int:
             "SKIPPED: the pages were not checked, for there is no Chromium (apt-get install chromium)", file=sys.stderr
         )
         return 0
-    found = [*dead_links(pages), *shown(pages, browser)]
+    read = {page: _Page(page.read_text(encoding="utf-8")) for page in pages}
+    found = [*dead_links(read), *shown([page for page in pages if not read[page].leads_on], browser)]
     for line in sorted({line.replace(f"{flags.site}/", "") for line in found}):
         print(line)
     print(f"{len(pages)} pages, {len(WIDTHS)} widths, {len(SCHEMES)} schemes: {len(found) or 'nothing'} to mend")
@@ -69,22 +71,25 @@ def main(argv: list[str]) -> int:
 
 
 class _Page(HTMLParser):
-    """The anchors of a page, and where its links and images lead."""
+    """The anchors of a page, where its links and images lead, and whether it only leads to another page."""
 
     def __init__(self, text: str):
         super().__init__()
-        self.anchors, self.links = {""}, set[str]()
+        self.anchors, self.links, self.leads_on = {""}, set[str](), False
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         named = dict(attrs)
         self.anchors |= {named[name] or "" for name in ("id", "name") if name in named}
         self.links |= {named[name] or "" for name in ("href", "src") if name in named}
+        if tag == "meta" and (named.get("http-equiv") or "").lower() == "refresh":
+            self.leads_on = True
+            self.links.add((named.get("content") or "").partition("url=")[2])
 
 
-def dead_links(pages: list[Path]) -> Iterator[str]:
+def dead_links(pages: dict[Path, _Page]) -> Iterator[str]:
     """What links to a file or a place in one that is not there, or to the absolute path of a file."""
-    read = {page.resolve(): _Page(page.read_text(encoding="utf-8")) for page in pages}
+    read = {page.resolve(): content for page, content in pages.items()}
     for page, content in read.items():
         for link in content.links:
             parts = urlsplit(link)
@@ -109,13 +114,16 @@ def shown(pages: list[Path], browser: str) -> Iterator[str]:
 
 def _opened(pages: list[Path], browser: str) -> Iterator[str]:
     from axe_playwright_python.sync_playwright import Axe
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import Error, sync_playwright
 
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
         for page in pages:
             tab = chromium.new_page(color_scheme="light", viewport={"width": WIDTHS[0], "height": HEIGHT})
-            yield from (f"{page}: {line}" for line in _of_page(tab, page, Axe()))
+            try:
+                yield from (f"{page}: {line}" for line in _of_page(tab, page, Axe()))
+            except Error as error:  # it left for another address, or closed
+                yield f"{page}: cannot be looked at: {error.message.splitlines()[0]}"
             tab.close()
         chromium.close()
 

@@ -42,6 +42,12 @@ FAULTS = {
 }
 
 
+LEADS_ON = (
+    '<!doctype html><html lang="en"><head><meta http-equiv="refresh" content="9; url={}"><title>A page</title></head>'
+    f'<body><img src="{PICTURE}"></body></html>'
+)
+
+
 @pytest.fixture(scope="module")
 def browser() -> str:
     found = next(filter(None, map(shutil.which, check.BROWSERS)), None)
@@ -72,6 +78,23 @@ def test_each_fault_is_found_on_its_page_and_nothing_else(browser: str, tmp_path
 def test_nothing_is_found_on_a_sound_page(browser: str, tmp_path: Path, ran: Ran) -> None:
     done = ran("scripts.site.check", "--site", site_of(tmp_path / "site", SOUND))
     assert (done.status, done.out) == (0, "2 pages, 2 widths, 2 schemes: nothing to mend\n")
+
+
+def test_a_page_that_leads_to_another_is_followed_and_not_opened(browser: str, tmp_path: Path, ran: Ran) -> None:
+    """Its image without a text would be found if the browser had opened it."""
+    site = site_of(tmp_path / "site", SOUND)
+    (site / "index.html").write_text(LEADS_ON.format("page_0.html"))
+    assert ran("scripts.site.check", "--site", site).out.endswith(": nothing to mend\n")
+    (site / "index.html").write_text(LEADS_ON.format("gone.html"))
+    done = ran("scripts.site.check", "--site", site)
+    assert (done.status, done.out.splitlines()[0]) == (1, "index.html: the link gone.html leads nowhere")
+
+
+def test_a_page_that_leaves_by_itself_is_found_and_ends_nothing(browser: str, tmp_path: Path, ran: Ran) -> None:
+    leaves = '<script>setInterval(() => { location.href = "other.html?" + Math.random(); }, 20)</script>'
+    done = ran("scripts.site.check", "--site", site_of(tmp_path / "site", leaves, FAULTS["a missing image"][0]))
+    assert done.status == 1
+    assert [line for line in done.out.splitlines() if line.startswith("page_1.html: the image missing.png")]
 
 
 def test_without_a_browser_it_says_that_nothing_was_checked(
