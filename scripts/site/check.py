@@ -2,8 +2,8 @@
 
 Each page is shown at 1280 and 390 pixels, in light and dark. It must log no error, request nothing from outside, not
 scroll sideways, reach everything by the Tab key, and pass axe's rules of WCAG 2 A and AA, which include contrast and
-alternative texts; every link and image must lead somewhere. A page that only leads to another is not opened: its link is
-followed like any other, and the browser would be on its way to the other page while the first is looked at.
+alternative texts; every link and image must lead somewhere. A page that only leads to another is not opened, for the
+browser would be on its way to the other page while the first is looked at; its link is followed like any other.
 """
 
 from __future__ import annotations
