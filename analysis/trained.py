@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from icl_lab.lab.configs.outputs import Criterion, Summary
+from icl_lab.lab.configs.outputs import TRAIN_LONGER, Criterion, Summary
 from icl_lab.lab.configs.registry import family_of, outputs_of
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.store import layout, rundir
@@ -47,17 +47,15 @@ def with_verdict(config: RunConfig, summary: Summary) -> dict[str, Any]:
     return {**completed, "trained": verdict if reason is None else verdict | {"reason": reason}}
 
 
-def in_words(config: RunConfig, summary: Summary) -> str:
-    """The line of a printed summary; empty for a family without a criterion."""
+def in_words(config: RunConfig, summary: Summary, remedy: str = TRAIN_LONGER) -> str:
+    """The line of a printed summary, with the remedy of a run that has not trained; "" where there is no criterion."""
     if not outputs_of(family_of(config)).criteria:
         return ""
     verdict = with_verdict(config, summary)["trained"]
     if verdict["met"] is None:
         return f"trained: not defined: {verdict['reason']}"
     said = ", ".join(map(_said, verdict["conditions"]))
-    return (
-        f"trained: {said}" if verdict["met"] else f"NOT trained: {said}; train longer (--steps) or take another --seed"
-    )
+    return f"trained: {said}" if verdict["met"] else f"NOT trained: {said}; {remedy}"
 
 
 def _condition(criterion: Criterion, config: RunConfig, summary: Summary) -> dict[str, Any]:

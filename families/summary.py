@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,34 @@ LABELS = {
     "sparse": "sparse prior's mean (exact)",
     "zero": "zero",
 }
+
+
+WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+MATCHES, TIMES = 0.005, 2.0  # |ratio - 1| of losses that match, and ratios that are told as such from there on
+
+
+def counted(number: int, what: str) -> str:
+    """`one step`, `two steps`, `12 steps`."""
+    return f"{WORDS[number] if number < len(WORDS) else number} {what}{'s' * (number != 1)}"
+
+
+def compared(name: str, ratio: float) -> str:
+    """A ratio of losses: `matches NAME to 0.2 % of the loss`, `8.0 % below NAME`, `2.7 times the loss of NAME`."""
+    off = abs(ratio - 1)
+    if off < MATCHES:
+        return f"matches {name} to {100 * off:.1f} % of the loss"
+    if ratio >= TIMES:
+        return f"{ratio:.1f} times the loss of {name}"
+    return f"{100 * off:.{int(off < 0.1)}f} % {'above' if ratio > 1 else 'below'} {name}"
+
+
+def first_line(what: str, seed: int, loss: float, others: Mapping[str, Any]) -> str:
+    """What a run is, and how its loss compares with those of others, by what they are; "" where none is known."""
+    ratios = {
+        name: loss / other for name, other in others.items() if other is not None and math.isfinite(other) and other > 0
+    }
+    told = [compared(name, ratio) for name, ratio in ratios.items() if math.isfinite(ratio)]
+    return f"{what}, seed {seed}: {', '.join(told)}" if told else ""
 
 
 def header(numbers: Mapping[str, Any], loss: str = "half MSE") -> str:

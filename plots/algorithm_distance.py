@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from icl_lab.lab.configs.presets import title_of
 from icl_lab.plots import heat_maps, style
 from icl_lab.store import layout
 from icl_lab.store.readers import StoreError, expecting, read_csv
@@ -160,7 +161,7 @@ def _set_scale(panel: Axes, rows: pd.DataFrame, measure: str) -> None:
 def _of(run: Path) -> str:
     config = read_config(run)
     layers = f"{config.model.num_layers} layer{'s' if config.model.num_layers > 1 else ''}"
-    return f"{config.name}, {layers}, seed {config.data_seed}, {config.test_tasks} test tasks, one run"
+    return f"{title_of(config)}, {layers}, seed {config.data_seed}, {config.test_tasks} test tasks, one run"
 
 
 @style.styled

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from icl_lab.lab import cli
+from icl_lab.lab.configs.presets import title_of
 from icl_lab.lab.flag_types import Whole
 from icl_lab.plots import style
 from icl_lab.plots.heat_maps import heat_map, name_places
@@ -86,7 +87,7 @@ def _draw_head(run: Path, maps: np.ndarray, path: Path, place: tuple[int, int], 
         name_places(panel, names[:-1], names if panel is axes[0, 0] else ())
         panel.set_xlabel("context token")
     axes[0, 0].set_ylabel("token that looks")
-    said = f"{config.name}, seed {config.data_seed}; {kind} attention, layer {place[0]}, head {place[1]}"
+    said = f"{title_of(config)}, seed {config.data_seed}; {kind} attention, layer {place[0]}, head {place[1]}"
     style.caption(figure, f"{said}; {SCORES.get(kind, PLUGIN)}")
     return style.save(figure, path, run)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from icl_lab.lab.configs.presets import title_of
 from icl_lab.plots import style
 from icl_lab.store import layout
 from icl_lab.store.readers import expecting, read_csv, read_json
@@ -81,7 +82,7 @@ def draw_attention_stats(run: Path) -> Path:
     with expecting(path, "the attention statistics of a run"):
         rows = _rows(stats)
         noise = f"{stats['noise_mode']}, p = {stats['noise_p']:g}, {stats['placement']}"
-        text = f"{config.name}, seed {config.data_seed}; {noise}; {stats['tasks']} contexts, 95 % intervals"
+        text = f"{title_of(config)}, seed {config.data_seed}; {noise}; {stats['tasks']} contexts, 95 % intervals"
     figure, axes = style.new_figure(width=5.2, height=0.8 + 0.24 * len(rows))
     panel = axes[0, 0]
     for place, (_, numbers, colour) in enumerate(rows):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from icl_lab.lab.configs.presets import title_of
 from icl_lab.plots import style
 from icl_lab.plots.mosaic import mosaic
 from icl_lab.store import layout
@@ -93,7 +94,7 @@ def draw_weights(run: Path) -> Path:
     label = "y: the label" if own_label else f"x{dim} the label too"
     coded = ", p1 on: the positional encoding" * (config.architecture.pos_enc_size > 0)
     channels = f"channels x1 to x{dim}: inputs, {label}{coded}"
-    text = "; ".join([f"{config.name}, seed {config.data_seed}; {channels}", *_scales(config, arrays)])
+    text = "; ".join([f"{title_of(config)}, seed {config.data_seed}; {channels}", *_scales(config, arrays)])
     figure = _figure(rows, text, names) if len(rows) <= MOST_LARGE else mosaic(_short(rows), TITLES, text)
     return style.save(figure, layout.figure(run, "weights"), run)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from icl_lab.lab.configs.presets import title_of
 from icl_lab.plots import style
 from icl_lab.plots.heat_maps import numbered
 from icl_lab.store import layout
@@ -62,7 +63,8 @@ def _draw(run: Path, shares: pd.DataFrame, changes: pd.DataFrame) -> Path:
             panel.set_xlabel("head") if table == "head" else panel.set_xticks([])
     pairs = int(shares["n"].max())
     text = (
-        f"{read_config(run).name}; restored share of the metric {metric} over {pairs} pairs that differ in: {what}; "
+        f"{title_of(read_config(run))}; restored share of the metric {metric} over {pairs} pairs that differ in: "
+        f"{what}; "
         "1: the site carries all of the difference, 0: none; hatched: no number, for the gap lies within its error"
     )
     style.caption(figure, text)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from icl_lab.lab.configs.presets import title_of
 from icl_lab.plots import style
 from icl_lab.store import layout
 from icl_lab.store.readers import expecting, read_csv
@@ -50,7 +51,9 @@ def draw_probes(run: Path) -> Path:
     with expecting(path, "the scores of linear probes"):
         table = table[table["score"].notna()]
         figure = _figure(table)
-        text = f"{config.name}, seed {config.data_seed}; {int(table['contexts'].iloc[0])} contexts, cross-validated; "
+        text = (
+            f"{title_of(config)}, seed {config.data_seed}; {int(table['contexts'].iloc[0])} contexts, cross-validated; "
+        )
         text += f"bars: 95 % intervals over contexts; scores below {LOWEST:g} are drawn there; "
         places = sorted(table["position"].astype(int).unique())
         where = f"row {places[0]} of the tokens" if len(places) == 1 else "controls are those of the last activation"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from icl_lab.lab.configs.presets import title_of
 from icl_lab.plots import style
 from icl_lab.store import layout
 from icl_lab.store.readers import expecting, read_csv, read_json
@@ -29,7 +30,7 @@ def draw_functions(run: Path) -> Path:
     figure, axes = style.new_figure()
     with expecting(run / layout.SINE_FUNCTIONS_FACTS, "what a run says of its functions"):
         _sine(axes[0, 0], table, about)
-        text = f"{config.name}, seed {config.data_seed}, {_in_words(about)}"
+        text = f"{title_of(config)}, seed {config.data_seed}, {_in_words(about)}"
     for name in FUNCTIONS:
         axes[0, 0].plot(table["x"], table[name], LINES[name], color=colour, label=f"{name} the context")
     style.legend_above(figure)

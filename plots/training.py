@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from icl_lab.lab.configs.presets import title_of
 from icl_lab.lab.configs.registry import family_of, outputs_of
 from icl_lab.plots import style
 from icl_lab.store import layout
@@ -72,7 +73,7 @@ def draw_alignment(run: Path) -> Path:
 
 def _caption(run: Path, tasks: int) -> str:
     config = read_config(run)
-    return f"{config.name}, seed {config.data_seed}, {tasks} test tasks, one run"
+    return f"{title_of(config)}, seed {config.data_seed}, {tasks} test tasks, one run"
 
 
 MOST_COLUMNS = 4  # of panels

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from icl_lab.families.summary import shown
+from icl_lab.lab.configs.presets import title_of
 from icl_lab.lab.configs.registry import family_of, outputs_of
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.runners import kernel
@@ -26,11 +27,11 @@ def summary_text(run: Path) -> str:
         outputs = outputs_of(family_of(config)).of(config)
         lines = [
             "",
-            *filter(None, [printable(outputs.meaning(values, config))]),
+            *filter(None, [printable(outputs.meaning(values, run, config))]),
             _title(config, steps := values.get("num_steps", config.training.steps)),
             *_ends(values, config),
             *outputs_of(family_of(config)).summary(values, run, config),
-            *filter(None, [in_words(config, values)]),
+            *filter(None, [in_words(config, values, outputs.remedy(run, config))]),
         ]
     meta = rundir.read_meta(run)
     lines += filter(None, [kernel.in_words(run)])
@@ -41,7 +42,7 @@ def summary_text(run: Path) -> str:
 
 
 def _title(config: RunConfig, steps: int) -> str:
-    return f"{config.name}, seed {config.data_seed}: {steps} steps of {config.training.batch_size} tasks"
+    return f"{title_of(config)}, seed {config.data_seed}: {steps} steps of {config.training.batch_size} tasks"
 
 
 def _ends(values: Mapping[str, Any], config: RunConfig) -> Iterator[str]:

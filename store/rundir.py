@@ -13,7 +13,7 @@ from shlex import quote
 from typing import Any
 
 from icl_lab.lab.configs.identity import config_id
-from icl_lab.lab.configs.presets import command_of
+from icl_lab.lab.configs.presets import command_of, title_of
 from icl_lab.lab.configs.registry import check_schema, from_dict, is_of_schema_1
 from icl_lab.lab.configs.run import RunConfig, to_dict
 from icl_lab.lab.loaded_plugins import why_changed, why_not_loaded
@@ -183,7 +183,8 @@ def choose(config: RunConfig, out: str | None, overwrite: bool, runs: Path = RUN
     done = [run for run in same if finished and read_status(run) == "done"]
     if done or unfinished:
         return (done or unfinished)[0]
-    names = (config.name if k == 0 else f"{config.name}_{k}" for k in count())
+    name = title_of(config)
+    names = (name if k == 0 else f"{name}_{k}" for k in count())
     return next(runs / name for name in names if not os.path.lexists(runs / name))  # a dangling link takes its name
 
 

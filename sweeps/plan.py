@@ -13,6 +13,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from icl_lab.lab.configs.identity import config_id, depends_on_nothing, generation, ids_by_seeds, required_of, root
+from icl_lab.lab.configs.presets import title_of
 from icl_lab.lab.configs.run import RunConfig, Seeds, seeds_of, with_seeds
 from icl_lab.lab.garbage import no_garbage_collection
 from icl_lab.runners.static_shape import static_shape, training_part
@@ -27,7 +28,7 @@ class RunSeries:
 
     def __init__(self, config: RunConfig):
         self.config = config
-        self.stem = "_".join([config.name, *config.run_words()])
+        self.stem = "_".join([title_of(config), *config.run_words()])
         self.id_of = ids_by_seeds(config)
 
     def run(self, seeds: Seeds) -> PlannedRun:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,14 @@ def summary_lines(summary: Mapping[str, Any], run: Path, config: AutoencoderConf
     ]
 
 
+def meaning(summary: Mapping[str, Any], run: Path, config: AutoencoderConfig) -> str:
+    """The share of symbols that it decodes."""
+    share = summary["headline"].get("symbol_accuracy", math.nan)
+    if not math.isfinite(share):
+        return ""
+    return f"an autoencoder, seed {config.data_seed}: decodes {100 * share:.1f} % of the symbols of unseen strings"
+
+
 OUTPUTS = Outputs(
     loss_convention="loss: mean over strings of a symbol's cross-entropy in nats, or for raw_index of half its squared "
     "error",
@@ -64,6 +73,7 @@ OUTPUTS = Outputs(
         Panel("token accuracy, pads included", (Curve("eval_accuracy", "unseen strings", "model"),)),
     ),
     summary=summary_lines,
+    meaning=meaning,
     analyses=(Analysis("strings", ("strings",)),),
     criteria=(
         Criterion("symbol accuracy", lambda config, summary: summary["headline"].get("symbol_accuracy"), DECODES, True),

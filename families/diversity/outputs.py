@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from icl_lab.families.diversity.config import DiversityConfig
-from icl_lab.families.summary import LABELS, own_contexts, row
+from icl_lab.families.summary import LABELS, counted, first_line, own_contexts, row
 from icl_lab.lab.configs import columns
 from icl_lab.lab.configs.outputs import Analysis, Columns, Criterion, Curve, NamedLoss, Outputs, Panel, Results, Summary
 from icl_lab.src import loss_conventions
@@ -153,6 +153,22 @@ def summary_lines(summary: Mapping[str, Any], run: Path, config: DiversityConfig
     return [*own_contexts(summary), *lines, f"verdict: {numbers['verdict']}"]
 
 
+def meaning(summary: Mapping[str, Any], run: Path, config: DiversityConfig) -> str:
+    """The decoder, and how it compares with dMMSE on tasks of its pool and with ridge on fresh ones."""
+    numbers, file = summary["headline"], bool(config.data.file)
+    layers, seed = f"a decoder of {counted(config.model.num_layers, 'layer')}", config.data_seed
+    if file:
+        others = {"ridge on other contexts of the file": numbers.get("id_ridge_loss")}
+        return first_line(layers, seed, numbers["id_tf_loss"], others)
+    tasks = config.data.num_tasks
+    pool = "fresh tasks" if tasks == math.inf else f"pool of {counted(int(tasks), 'task')}"
+    exact = {"dMMSE on its pool's tasks": numbers.get("id_dmmse_loss")}
+    on_pool = first_line(f"{layers}, {pool}", seed, numbers["id_tf_loss"], exact)
+    exact = {"ridge on fresh tasks": numbers.get("ood_ridge_loss")}
+    fresh = first_line(f"{layers}, {pool}", seed, numbers["ood_tf_loss"], exact)
+    return ", ".join(filter(None, [on_pool, fresh.partition(": ")[2] if on_pool else fresh]))
+
+
 def _size(tasks: float) -> str:
     return "infinity" if tasks == math.inf else str(tasks)
 
@@ -187,6 +203,7 @@ SQUARED = Outputs(
     commands=("task_diversity",),
     criteria=(Criterion("gain from the context over that of the exact predictor", gain, IN_CONTEXT, at_least=True),),
     undefined=nothing_to_infer,
+    meaning=meaning,
 )
 ERROR = "MAE"
 ABSOLUTE = replace(

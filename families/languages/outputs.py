@@ -8,6 +8,7 @@ from typing import Any
 
 from icl_lab.families.languages.config import LanguagesConfig
 from icl_lab.families.languages.flags import strings_lines
+from icl_lab.families.summary import counted, first_line
 from icl_lab.lab.configs import columns
 from icl_lab.lab.configs.outputs import Analysis, Columns, Criterion, Curve, NamedLoss, Outputs, Panel, Results
 from icl_lab.src import loss_conventions
@@ -117,6 +118,14 @@ def _row(text: str, numbers: Mapping[str, Any], prefix: str) -> str:
     )
 
 
+def meaning(summary: Mapping[str, Any], run: Path, config: LanguagesConfig) -> str:
+    """The stack, and how its loss on unseen strings compares with those of ridge and of gradient descent."""
+    numbers, steps = summary["headline"], counted(config.model.num_layers, "step")
+    others = {"ridge": numbers.get("ridge_loss"), f"{steps} of gradient descent": numbers.get("gd_loss")}
+    stack = f"{counted(config.model.num_layers, 'layer')} on strings"
+    return first_line(stack, config.data_seed, numbers["loss"], others)
+
+
 OUTPUTS = Outputs(
     loss_convention=loss_conventions.LOSS_AND_MSE,
     test_loss=NamedLoss("test_loss", columns.at("headline", "loss")),
@@ -134,6 +143,7 @@ OUTPUTS = Outputs(
         Panel("accuracy", (Curve("eval_accuracy", "unseen strings", "model"),)),
     ),
     summary=summary_lines,
+    meaning=meaning,
     analyses=(
         Analysis("strings", ("strings",)),
         Analysis("languages", ("headline", "unseen")),

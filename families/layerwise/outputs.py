@@ -8,6 +8,7 @@ from typing import Any
 
 from icl_lab.families.layerwise.config import UNTRAINED, LayerwiseConfig
 from icl_lab.families.regression.outputs import WITH_DESCENT
+from icl_lab.families.summary import counted, first_line
 from icl_lab.lab.configs import columns
 from icl_lab.lab.configs.outputs import Analysis, Columns, Criterion, NamedLoss, Outputs, Results, Summary
 from icl_lab.src import loss_conventions
@@ -56,6 +57,14 @@ def summary_lines(summary: Mapping[str, Any], run: Path, config: LayerwiseConfig
     return [*lines, f"mean: {loss_conventions.TRIMMED_MEAN}, as figs/layerwise.png draws it"]
 
 
+def meaning(summary: Mapping[str, Any], run: Path, config: LayerwiseConfig) -> str:
+    """The stack, and its error after the last layer, compared with as many steps of gradient descent."""
+    curve, layers = summary["layerwise"], config.model.num_layers
+    steps = f"{counted(curve['layers'], 'step')} of gradient descent"
+    stack = f"{counted(layers, 'layer')}{', rolled out' * curve['rolled_out']}"
+    return first_line(stack, config.data_seed, curve["trimmed_mean"][-1], {steps: curve["gd"]["trimmed_mean"][-1]})
+
+
 OUTPUTS = Outputs(
     loss_convention=loss_conventions.LOSS_AND_MSE,
     test_loss=NamedLoss("test_mse", columns.at("layerwise", "mse", -1)),
@@ -68,6 +77,7 @@ OUTPUTS = Outputs(
     ),
     panels=(WITH_DESCENT,),
     summary=summary_lines,
+    meaning=meaning,
     analyses=(Analysis("layerwise", ("layerwise",)),),
     commands=("layerwise",),
     criteria=(Criterion("last layer's MSE over that of zero", last_layer, UNTRAINED),),

@@ -11,11 +11,20 @@ from typing import Any
 from icl_lab.families.regression import solutions
 from icl_lab.families.regression.config import RegressionConfig, gd_steps
 from icl_lab.families.regression.table import COLUMNS, gain
-from icl_lab.families.summary import LABELS, header, own_contexts, row, shown
+from icl_lab.families.summary import LABELS, counted, first_line, header, own_contexts, row, shown
 from icl_lab.lab.command_end import typed
 from icl_lab.lab.configs import columns
 from icl_lab.lab.configs.family import Flag
-from icl_lab.lab.configs.outputs import Analysis, Criterion, Curve, NamedLoss, Outputs, Panel, Summary
+from icl_lab.lab.configs.outputs import (
+    TRAIN_LONGER,
+    Analysis,
+    Criterion,
+    Curve,
+    NamedLoss,
+    Outputs,
+    Panel,
+    Summary,
+)
 from icl_lab.lab.flag_types import COUNT
 from icl_lab.src import loss_conventions
 from icl_lab.store import layout
@@ -38,6 +47,10 @@ INFORMED = {  # baselines that know of the corruption
     "gd_tuned_step": "gradient descent, step size tuned on it",
     "linear_mmse": "linear MMSE, knows p and sigma",
     "mask_bayes": "Bayes over masks, knows p and sigma",
+}
+RIVALS = {  # of a run on corrupted contexts
+    "linear_mmse": "the best linear predictor that knows the noise",
+    "gd_tuned_step": "{steps} of gradient descent tuned on the noise",
 }
 BY_POSITION = {  # baselines that know an order or a placement
     "gd_positions": "1 step, a step size for each position",
@@ -104,20 +117,18 @@ def _finite(value: float | None) -> float:
 # --- the printed summary ---
 
 
-WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-MATCHES, TIMES = 0.005, 2.0  # |ratio - 1| of losses that match, and ratios that are told as such from there on
+def meaning(summary: Mapping[str, Any], run: Path, config: RegressionConfig) -> str:
+    """What a run is, and how its loss compares with those of the algorithms: "" where no loss is known.
 
-
-def meaning(summary: Mapping[str, Any], config: RegressionConfig) -> str:
-    """What a run is, and how its loss compares with those of the algorithms: "" where no ratio is known."""
+    Where contexts are corrupted, with those that know of it: the others are no rivals.
+    """
     numbers, steps = summary["headline"], counted(summary["alignment"]["gd_steps"], "step")
-    ratios = {"GD++": numbers.get("gd_plus_plus_ratio"), "gradient descent": numbers.get("loss_ratio")}
-    told = [
-        compared(f"{steps} of {name}", ratio)
-        for name, ratio in ratios.items()
-        if ratio is not None and math.isfinite(ratio)
-    ]
-    return f"{layers_in_words(config)}, seed {config.data_seed}: {', '.join(told)}" if told else ""
+    others = {f"{steps} of GD++": numbers.get("gd_plus_plus_loss"), f"{steps} of gradient descent": numbers["gd_loss"]}
+    if config.eval.hit_rate > 0:
+        measured = shown(_known_losses(run, config))
+        told = {RIVALS[name].format(steps=steps): measured.get(name, {}).get("loss") for name in RIVALS}
+        others = told if any(loss is not None for loss in told.values()) else others
+    return first_line(layers_in_words(config), config.data_seed, numbers["tf_loss"], others)
 
 
 def layers_in_words(config: RegressionConfig) -> str:
@@ -128,21 +139,6 @@ def layers_in_words(config: RegressionConfig) -> str:
     words = counted(len(kinds), f"{kinds[0]} layer") if same else f"a {' and a '.join(kinds)} layer"
     shared = " with shared weights" if model.recurrent and len(kinds) > 1 else ""
     return f"{words}{shared}"
-
-
-def counted(number: int, what: str) -> str:
-    """`one step`, `two steps`, `12 steps`."""
-    return f"{WORDS[number] if number < len(WORDS) else number} {what}{'s' * (number != 1)}"
-
-
-def compared(name: str, ratio: float) -> str:
-    """A ratio of losses: `matches NAME to 0.2 % of the loss`, `8.0 % below NAME`, `2.7 times the loss of NAME`."""
-    off = abs(ratio - 1)
-    if off < MATCHES:
-        return f"matches {name} to {100 * off:.1f} % of the loss"
-    if ratio >= TIMES:
-        return f"{ratio:.1f} times the loss of {name}"
-    return f"{100 * off:.{int(off < 0.1)}f} % {'above' if ratio > 1 else 'below'} {name}"
 
 
 def summary_lines(summary: Mapping[str, Any], run: Path, config: RegressionConfig) -> list[str]:
@@ -168,6 +164,13 @@ def summary_lines(summary: Mapping[str, Any], run: Path, config: RegressionConfi
     return lines + [_copying_row(words, copied[name]) for name, words in COPIED.items() if name in copied]
 
 
+def remedy(run: Path, config: RegressionConfig) -> str:
+    """What to do where a run has not trained; where its solution is known, that line says it."""
+    path = run / layout.SOLUTIONS
+    told = path.exists() and read_json(path)["solution"] not in solutions.GRADIENT_DESCENT
+    return "what to do stands behind its solution, above" if told else TRAIN_LONGER
+
+
 def _known_losses(run: Path, config: RegressionConfig) -> dict[str, Any]:
     """The baselines of a run that know something of its contexts, or the command that measures them, by label."""
     labels = _informed(config)
@@ -187,17 +190,17 @@ def _informed(config: RegressionConfig) -> dict[str, str]:
 
 
 def _losses(summary: Mapping[str, Any], config: RegressionConfig) -> Iterator[str]:
-    """A row per loss; the baselines that know something of the contexts come before ridge."""
+    """A row per loss: the model's, baselines that know what is wrong with the contexts, then those that do not."""
     numbers, corrupted = summary["headline"], config.eval.hit_rate > 0
     steps = summary["alignment"]["gd_steps"]
     labels = LABELS | ({"ridge": DISTRACTED} if config.data.num_distractors else {}) | (CORRUPTED if corrupted else {})
     if corrupted and config.data.noise_std == 0:
         labels["ridge"] = CORRUPTED["least squares"]
     for name in (key.removesuffix("_loss") for key in numbers if key.endswith("_loss")):
-        if name == "ridge":
-            yield from _informed_rows(summary["comparators"], config)
         label = labels.get(name, name).format(steps=steps, s="s" * (steps > 1))
         yield row(label, numbers, f"{name}_loss")
+        if name == "tf":
+            yield from _informed_rows(summary["comparators"], config)
         if name == "gd" and "gd_loss_averaged" in numbers:
             yield row(AVERAGED, numbers, "gd_loss_averaged", deeper=1)
 
@@ -255,4 +258,5 @@ OUTPUTS = Outputs(
         Criterion("gain over predicting zero", lambda config, results: gain(results), GAIN, True, "of one GD step's"),
     ),
     undefined=nothing_to_tell,
+    remedy=remedy,
 )

@@ -17,7 +17,7 @@ WORDS = {
     "moving": "none of the stationary points; more --steps, or batches that are larger",
 }
 
-
+GRADIENT_DESCENT = ("gradient descent", "swapped")  # solutions that are it
 DIAGONAL = ("uniform", "gaussian")  # inputs whose mixed point lies along a diagonal, where it is sought
 
 

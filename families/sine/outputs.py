@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from icl_lab.families.sine.config import SineConfig
-from icl_lab.families.summary import header, row
+from icl_lab.families.summary import first_line, header, row
 from icl_lab.lab.configs import columns
 from icl_lab.lab.configs.outputs import Analysis, Columns, Criterion, Curve, NamedLoss, Outputs, Panel
 from icl_lab.src import loss_conventions
@@ -33,6 +33,13 @@ def summary_lines(summary: Mapping[str, Any], run: Path, config: SineConfig) -> 
     ]
 
 
+def meaning(summary: Mapping[str, Any], run: Path, config: SineConfig) -> str:
+    """How the loss after the context compares with that before it."""
+    numbers = summary["headline"]
+    others = {"its loss before the context": numbers["initial_loss"]}
+    return first_line("sines", config.data_seed, numbers["loss"], others)
+
+
 OUTPUTS = Outputs(
     loss_convention=loss_conventions.LOSS_AND_MSE,
     test_loss=NamedLoss("test_loss", columns.at("headline", "loss")),
@@ -49,6 +56,7 @@ OUTPUTS = Outputs(
         ),
     ),
     summary=summary_lines,
+    meaning=meaning,
     analyses=(Analysis("sine_functions", ("functions",)),),
     commands=("compare_sine",),
     criteria=(

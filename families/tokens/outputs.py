@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from icl_lab.families.summary import header, row
+from icl_lab.families.summary import counted, header, row
 from icl_lab.families.tokens.config import TokensConfig
 from icl_lab.lab.configs import columns
 from icl_lab.lab.configs.outputs import Analysis, Columns, Criterion, Curve, NamedLoss, Outputs, Panel, Summary
@@ -61,6 +62,19 @@ def summary_lines(summary: Mapping[str, Any], run: Path, config: TokensConfig) -
     rows = ROWS | {"excess": f"transformer less {ROWS[first_of(BEST, numbers)]}"}
     lines = [row(text, numbers, name) for name, text in rows.items() if name in numbers]
     return [header(numbers, "cross-entropy, nats a symbol").replace("tasks", "sequences"), *lines, share]
+
+
+def meaning(summary: Mapping[str, Any], run: Path, config: TokensConfig) -> str:
+    """The model, how much it loses to the best predictor, and how much of the gap to it is closed."""
+    numbers, closed = summary["headline"], gap_closed(config, summary)
+    if closed is None or not math.isfinite(closed):
+        return ""
+    simple, best = (ROWS[first_of(names, numbers)] for names in (SIMPLE, BEST))
+    excess, share = numbers["excess"], f"{100 * closed:.0f} %" if closed > 0 else "none"
+    return (
+        f"{counted(config.model.num_layers, 'layer')}, seed {config.data_seed}: {abs(excess):.4f} nats a symbol "
+        f"{'above' if excess >= 0 else 'below'} {best}; closes {share} of the gap from {simple}"
+    )
 
 
 CROSS_ENTROPY = Panel(
@@ -134,6 +148,7 @@ OUTPUTS = Outputs(
         ),
     },
     summary=summary_lines,
+    meaning=meaning,
     analyses=(Analysis("vocabulary", when=lambda config, table: config.data.source == "text"),),
     commands=("generate", "implied_prior"),
     criteria=(Criterion("share of the gap to the best predictor", gap_closed, HALF_OF_THE_GAP, at_least=True),),

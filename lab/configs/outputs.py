@@ -16,6 +16,9 @@ Summary = Mapping[str, Any]  # metrics_summary.json of a finished run
 Results = Mapping[str, Any]  # the same, with the family's further files by short name and whether it trained
 
 
+TRAIN_LONGER = "train longer (--steps) or take another --seed"
+
+
 def _nothing(*_: Any) -> dict[str, Any]:
     return {}
 
@@ -91,7 +94,8 @@ class Analysis(NamedTuple):
 class Outputs:
     """What the runs of a family leave. summary(summary, run, config): the lines of the printed summary.
 
-    meaning(summary, config): what a run is and what came out, in one line that comes before all numbers; "" if none.
+    meaning(summary, run, config): what a run is and what came out, in one line that comes before all numbers; "" if
+    none. remedy(run, config): what to do about a run that has not trained.
     analyses: what a finished run gets, in this order. commands: the analyses that it can be given by hand, besides
     those of all families. criteria: when a run has trained: all of them hold. undefined(config, summary): why no number
     can tell whether it has, or None. file_panels: in place of `panels`, those of contexts from a file, and
@@ -108,7 +112,8 @@ class Outputs:
     commands: tuple[str, ...] = ()
     criteria: tuple[Criterion, ...] = ()
     undefined: Callable[[Any, Summary], str | None] = lambda config, summary: None
-    meaning: Callable[[Summary, Any], str] = lambda summary, config: ""
+    meaning: Callable[[Summary, Path, Any], str] = lambda summary, run, config: ""
+    remedy: Callable[[Path, Any], str] = lambda run, config: TRAIN_LONGER
     file_panels: tuple[Panel, ...] = ()
     source_panels: Mapping[str, tuple[Panel, ...]] = field(default_factory=dict)
     by_loss: Mapping[str, Outputs] = field(default_factory=dict)

@@ -19,7 +19,7 @@ from icl_lab.lab.configs.earlier_names import TRUTH, renamed, todays_value
 from icl_lab.lab.configs.family import AUTO
 from icl_lab.lab.configs.identity import with_dependencies
 from icl_lab.lab.configs.keys import OUTSIDE, find_key, leaves
-from icl_lab.lab.configs.registry import family_of_model, named
+from icl_lab.lab.configs.registry import family_of, family_of_model, named
 from icl_lab.lab.configs.run import RunConfig, fields_of, made_of
 from icl_lab.lab.flag_types import INFINITY, whole
 from icl_lab.src.checks import UsageError, require
@@ -49,6 +49,22 @@ def preset(model: str, name: str = "default", num_layers: int | None = None, rec
         owner = config[section] if section else config
         owner[field] = dict.fromkeys(owner[field]) if isinstance(owner[field], dict) else None
     return ConfigDict(config).lock()
+
+
+def title_of(config: RunConfig) -> str:
+    """What a run is called in titles and directories: its name and, where it has more or fewer layers, how many.
+
+    `lsa1`, `lsa1_2layers`: more or fewer than the default of its model, whose name the field `name` has.
+    """
+    depth = getattr(getattr(config, "model", None), "num_layers", None)
+    known = config.name in family_of(config).models
+    if depth is None or not known or depth == _default_depth(config.name):
+        return config.name
+    return f"{config.name}_{depth}layer{'s' * (depth > 1)}"
+
+
+def _default_depth(model: str) -> int:
+    return int(preset(model)["model"]["num_layers"])
 
 
 def parse(text: str, default: Any, name: str) -> Any:

@@ -149,7 +149,7 @@ def test_runs_have_names_that_tell_them_apart() -> None:
     assert len(set(names)) == 16
     words = {name.rpartition("-")[0] for name in names}
     assert len(words) == 16
-    assert "tiny_D8_Minf_constant_steps20000_seed1" in words
+    assert "tiny_1layer_D8_Minf_constant_steps20000_seed1" in words
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from ml_collections import ConfigDict
 
 from icl_lab.families.regression.config import RegressionConfig
-from icl_lab.lab.configs.presets import preset, resolve
+from icl_lab.lab.configs.presets import preset, resolve, title_of
 from icl_lab.runners import flags
 from icl_lab.src.checks import ConfigError, UsageError
 
@@ -183,3 +183,14 @@ def test_there_is_no_preset_of_another_name() -> None:
         preset("lsa2")
     with pytest.raises(KeyError, match="papers"):
         preset("lsa1", "papers")
+
+
+def test_a_title_says_how_many_layers_where_a_model_has_others() -> None:
+    """The sweep's directories and the figures' captions have it; the column `model` keeps the name."""
+    assert title_of(resolve(preset("lsa1"))) == "lsa1"
+    assert title_of(resolve(preset("lsa1", num_layers=2))) == "lsa1_2layers"
+    assert title_of(resolve(preset("twolayer"))) == title_of(resolve(preset("twolayer", "paper"))) == "twolayer"
+    assert title_of(resolve(preset("twolayer", num_layers=1))) == "twolayer_1layer"
+    named = replace(resolve(preset("lsa1", num_layers=2)), name="mine")
+    assert title_of(named) == "mine"
+    assert title_of(resolve(preset("autoencoder"))) == "autoencoder"
