@@ -14,7 +14,7 @@ from icl_lab.benchmarks.cases import FULL, NAMES, QUICK, Settings
 from icl_lab.lab import cli
 from icl_lab.lab.environment import check_devices
 from icl_lab.lab.flag_types import Whole
-from icl_lab.runners.progress import ConsoleLogger, Logger
+from icl_lab.lab.progress import ConsoleLogger, Logger
 from icl_lab.src.words import did_you_mean
 from icl_lab.store import outputs
 from icl_lab.store.atomic import json_bytes

@@ -14,7 +14,7 @@ from icl_lab.benchmarks.devinterp_cases import CASES
 from icl_lab.lab import cli
 from icl_lab.lab.environment import check_devices, num_threads
 from icl_lab.lab.flag_types import Whole
-from icl_lab.runners.progress import ConsoleLogger
+from icl_lab.lab.progress import ConsoleLogger
 from icl_lab.src.words import did_you_mean
 from icl_lab.store import outputs
 from icl_lab.store.atomic import csv_bytes

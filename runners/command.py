@@ -81,8 +81,8 @@ def train(
 
     with locked_runs(runs, request.overwrite, strict=strict, check=check) as finished:
         # imported only now: JAX reads the number of threads once, when it gets its devices
+        from icl_lab.lab.progress import ConsoleLogger
         from icl_lab.runners.loop import OutputOptions, run_pack
-        from icl_lab.runners.progress import ConsoleLogger
 
         begin()
         with ConsoleLogger(request.quiet) as logger, catch_signals(hint) as signals:
@@ -107,8 +107,8 @@ def _follow(request: flags.Request, process: distributed.Process) -> int:
     compile_cache.enable()
     distributed.start(process)
     with distributed.copied(directory) as copy:
+        from icl_lab.lab.progress import NULL_LOGGER
         from icl_lab.runners.loop import run_pack
-        from icl_lab.runners.progress import NULL_LOGGER
 
         copy.mkdir(exist_ok=True)
         with locked(copy), catch_signals() as signals:

@@ -7,9 +7,9 @@ from typing import Any
 import jax
 
 from icl_lab.lab.environment import num_threads
+from icl_lab.lab.progress import Logger
 from icl_lab.runners import kernel
 from icl_lab.runners.pack import Pack
-from icl_lab.runners.progress import Logger
 from icl_lab.src.words import printable
 from icl_lab.store import layout, provenance, rundir
 from icl_lab.store.readers import expecting

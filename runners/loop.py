@@ -23,6 +23,7 @@ from icl_lab.families.task import model_of
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.lab.executors.signals import Signals, Stopped, catch_signals
 from icl_lab.lab.native.kernel import ASKED, AUTO, XLA, Kernel
+from icl_lab.lab.progress import NULL_LOGGER, Logger
 from icl_lab.runners import kernel as kernels
 from icl_lab.runners import llc
 from icl_lab.runners.conditions import device_text, note_conditions
@@ -34,7 +35,6 @@ from icl_lab.runners.llc import Watch
 from icl_lab.runners.locks import locked_runs
 from icl_lab.runners.pack import GROWTH, Pack
 from icl_lab.runners.parameters import check_parameters
-from icl_lab.runners.progress import NULL_LOGGER, Logger
 from icl_lab.runners.resume import (
     AT_STEP_0,
     DEFAULT_PERSISTENCE,

@@ -84,8 +84,8 @@ def main(argv: list[str]) -> int:
 
 def _train(pairs: list[tuple[Path, RunConfig]], quiet: bool, saving: Persistence, chosen: Kernel) -> int:
     """Trains the unfinished runs; returns the number of the signal that stopped it, or 0."""
+    from icl_lab.lab.progress import ConsoleLogger
     from icl_lab.runners.loop import Run, run_pack  # imports JAX
-    from icl_lab.runners.progress import ConsoleLogger
 
     compile_cache.enable()
     runs = [Run(run, config) for run, config in pairs]

@@ -126,10 +126,10 @@ def main(argv: list[str]) -> int:
 
 def _train(out: Path, quiet: bool) -> int:
     """Trains the runs; returns the number of the signal that stopped it, or 0."""
+    from icl_lab.lab.progress import ConsoleLogger
     from icl_lab.runners import flags as runner_flags
     from icl_lab.runners.locks import locked_runs
     from icl_lab.runners.loop import OutputOptions, Run, run_pack  # imports JAX
-    from icl_lab.runners.progress import ConsoleLogger
 
     requests = {name: runner_flags.read(model, RUNNERS[model], "", words) for name, (model, words, _) in RUNS.items()}
     configs: list[tuple[Path, RunConfig]] = [(out / name, request.config) for name, request in requests.items()]

@@ -14,8 +14,8 @@ from icl_lab.lab.configs.run import to_dict
 from icl_lab.lab.executors.signals import Signals
 from icl_lab.lab.executors.task import Context, Outcome, Report, Task
 from icl_lab.lab.native.kernel import XLA, Kernel
+from icl_lab.lab.progress import Logger, meter
 from icl_lab.runners.locks import restore_threads
-from icl_lab.runners.progress import Logger, meter
 from icl_lab.runners.resume import AT_STEP_0, DEFAULT_PERSISTENCE, Persistence, Start
 from icl_lab.runners.static_shape import Run
 from icl_lab.store import provenance, rundir

@@ -2,7 +2,7 @@
 
 from icl_lab import utils_attention, utils_log
 from icl_lab.analysis import attention_maps
-from icl_lab.runners import progress
+from icl_lab.lab import progress
 
 
 def test_a_door_has_what_is_behind_it() -> None:

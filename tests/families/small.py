@@ -28,7 +28,7 @@ from icl_lab.lab.configs.identity import with_dependencies
 from icl_lab.runners.loop import Pack, Run, run_pack
 from icl_lab.runners.static_shape import with_values
 from icl_lab.store import rundir
-from icl_lab.runners.progress import NULL_LOGGER
+from icl_lab.lab.progress import NULL_LOGGER
 
 base, folder = rundir.read_config(Path(sys.argv[1])), Path(sys.argv[2])
 configs = [with_dependencies(with_values(base, values)) for values in json.loads(sys.argv[4])]

@@ -28,9 +28,9 @@ from icl_lab.families.task import shared_of, task_of
 from icl_lab.lab.configs.identity import config_id
 from icl_lab.lab.configs.presets import command_of, preset, resolve, set_values
 from icl_lab.lab.configs.run import RunConfig, Seeds, with_seeds
+from icl_lab.lab.progress import NULL_LOGGER
 from icl_lab.runners import flags
 from icl_lab.runners.loop import Run, run_one, run_pack
-from icl_lab.runners.progress import NULL_LOGGER
 from icl_lab.runners.static_shape import static_shape
 from icl_lab.src.checks import UserError
 from icl_lab.src.prng import key

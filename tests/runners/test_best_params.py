@@ -13,11 +13,11 @@ import pytest
 import icl_lab
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.lab.configs.run import Seeds
+from icl_lab.lab.progress import NULL_LOGGER
 from icl_lab.runners import loop
 from icl_lab.runners.extend import EXTENDS
 from icl_lab.runners.finish import OutputOptions
 from icl_lab.runners.loop import run_one, run_pack
-from icl_lab.runners.progress import NULL_LOGGER
 from icl_lab.runners.static_shape import Run
 from icl_lab.runners.summary import summary_text
 from icl_lab.store import StoreError, best_params, layout, rundir, runs, snapshots

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from icl_lab.analysis.loaded_run import load_run
+from icl_lab.lab.progress import NullLogger
 from icl_lab.runners import loop
 from icl_lab.runners.finish import OutputOptions
 from icl_lab.runners.loop import run_one, run_pack
-from icl_lab.runners.progress import NullLogger
 from icl_lab.runners.static_shape import Run
 from icl_lab.runners.summary import summary_text
 from icl_lab.src.checks import ConfigError

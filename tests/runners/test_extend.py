@@ -12,10 +12,10 @@ import pytest
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.lab.configs.identity import config_id
 from icl_lab.lab.configs.presets import command_of
+from icl_lab.lab.progress import NullLogger
 from icl_lab.runners.extend import EXTENDS, extend, shorter_runs
 from icl_lab.runners.finish import OutputOptions
 from icl_lab.runners.loop import run_one, run_pack
-from icl_lab.runners.progress import NullLogger
 from icl_lab.runners.resume import Start
 from icl_lab.runners.static_shape import Run
 from icl_lab.src.config import TrainConfig

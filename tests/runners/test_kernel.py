@@ -8,10 +8,10 @@ import pytest
 
 from icl_lab.lab.configs.presets import preset, resolve, set_values
 from icl_lab.lab.native.kernel import AUTO, NATIVE, XLA, XLA_NAME, Kernel
+from icl_lab.lab.progress import Logger
 from icl_lab.runners import kernel as kernels
 from icl_lab.runners.finish import DEFAULT_OUTPUTS
 from icl_lab.runners.loop import Run, run_pack
-from icl_lab.runners.progress import Logger
 from icl_lab.runners.resume import Persistence
 from icl_lab.src.checks import ConfigError
 from icl_lab.store import StoreError, rundir

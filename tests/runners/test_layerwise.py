@@ -12,8 +12,8 @@ from icl_lab import store
 from icl_lab.analysis.command import OF_ANY_FAMILY
 from icl_lab.analysis.layerwise import layerwise
 from icl_lab.analysis.loaded_run import load_run
+from icl_lab.lab.progress import NullLogger
 from icl_lab.runners.loop import Run, run_pack
-from icl_lab.runners.progress import NullLogger
 from icl_lab.store import layout
 from icl_lab.sweeps.collect import collect
 from icl_lab.sweeps.grid import Grid

@@ -13,11 +13,11 @@ import pytest
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.lab.executors.signals import catch_signals
 from icl_lab.lab.native.kernel import Kernel
+from icl_lab.lab.progress import NullLogger
 from icl_lab.runners import conditions, finish, loop, resume
 from icl_lab.runners.finish import DEFAULT_OUTPUTS, OutputOptions, preload_packages
 from icl_lab.runners.loop import Run, run_pack
 from icl_lab.runners.pack import GROWTH
-from icl_lab.runners.progress import NullLogger
 from icl_lab.runners.resume import Persistence
 from icl_lab.src.config import TrainConfig
 from icl_lab.store import StoreError, checkpoint, layout, rundir

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from icl_lab.families.regression.config import RegressionConfig
+from icl_lab.lab.progress import NullLogger
 from icl_lab.runners.loop import Run, run_pack
 from icl_lab.runners.pack import programs
-from icl_lab.runners.progress import NullLogger
 from icl_lab.runners.resume import by_checkpoint
 from icl_lab.runners.static_shape import static_shape
 from icl_lab.src.config import ContextConfig
@@ -31,7 +31,7 @@ from pathlib import Path
 from icl_lab.runners import loop
 from icl_lab.runners.resume import Persistence
 from icl_lab.store import rundir
-from icl_lab.runners.progress import ConsoleLogger
+from icl_lab.lab.progress import ConsoleLogger
 
 class Watched(loop.Pack):
     def advance(self):

@@ -9,8 +9,8 @@ import pytest
 
 from icl_lab.analysis.command import OF_ANY_FAMILY
 from icl_lab.lab.configs.presets import preset, resolve, set_values
+from icl_lab.lab.progress import NullLogger
 from icl_lab.runners.loop import Run, run_pack
-from icl_lab.runners.progress import NullLogger
 from icl_lab.scripts.reference_page import files
 from icl_lab.store import layout, rundir
 from icl_lab.sweeps.collect import collect

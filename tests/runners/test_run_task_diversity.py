@@ -248,7 +248,7 @@ from pathlib import Path
 import jax
 from icl_lab.runners.loop import Run, OutputOptions, run_pack
 from icl_lab.store import rundir
-from icl_lab.runners.progress import NullLogger
+from icl_lab.lab.progress import NullLogger
 
 chunks = []
 def listen(name, seconds, **facts):

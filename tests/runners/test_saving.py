@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from icl_lab.lab.progress import NullLogger
 from icl_lab.runners import loop
 from icl_lab.runners.command import report_divergence
 from icl_lab.runners.loop import Run, run_pack
-from icl_lab.runners.progress import NullLogger
 from icl_lab.runners.resume import Persistence
 from icl_lab.store import checkpoint, layout, rundir
 from tests.doors import Refused, ran, refused

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from icl_lab.runners import progress
-from icl_lab.runners.progress import ConsoleLogger, Logger, NullLogger, duration_text, meter, rate_text
+from icl_lab.lab import progress
+from icl_lab.lab.progress import ConsoleLogger, Logger, NullLogger, duration_text, meter, rate_text
 
 
 def a_run(logger: Logger) -> None:
