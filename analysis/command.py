@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, NoReturn
 from icl_lab.lab import cli, compile_cache
 from icl_lab.lab.configs.registry import family_of, outputs_of
 from icl_lab.lab.environment import check_devices
+from icl_lab.lab.progress import say
 from icl_lab.src.checks import require
 from icl_lab.src.words import printable
 from icl_lab.store.lock import locked
@@ -93,7 +94,7 @@ def _show(results: Results) -> None:
         return
     for row in results:
         if isinstance(row, str):
-            print(printable(row), flush=True)
+            say(printable(row))
             continue
         words = (f"{name} {value:.4g}" if is_number(value) else f"{name} {value}" for name, value in row.items())
-        print("  ".join(words), flush=True)
+        say("  ".join(words))

@@ -15,7 +15,7 @@ import argparse
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -35,6 +35,7 @@ from icl_lab.analysis.llc.verdict import RELAXED
 from icl_lab.families.shared_arrays import shared_with
 from icl_lab.lab import cli
 from icl_lab.lab.flag_types import POSITIVE, shown
+from icl_lab.lab.progress import along
 from icl_lab.plots.heat_maps import draw_calibration
 from icl_lab.src.checks import require
 from icl_lab.src.model import Params
@@ -89,7 +90,6 @@ def calibrate(
     eps: Sequence[float],
     nbetas: Sequence[float],
     gammas: Sequence[float],
-    note: Callable[[int, int], None] = lambda done, of: None,
 ) -> Advice:
     """Estimates every cell at every chosen checkpoint; writes llc_calibration.csv and .json."""
     use_highest_precision()
@@ -107,8 +107,7 @@ def calibrate(
     require(bool(points), "; ".join(told) or "no checkpoint is chosen")
     cells, short = feasible(grid(eps, nbetas, gammas, max(point.spectrum.h_max for point in points)), settings, points)
     rows: list[dict[str, Any]] = []
-    for done, (cell, point) in enumerate(product(cells, points)):
-        note(done, len(cells) * len(points))
+    for cell, point in along(product(cells, points), len(cells) * len(points), "estimates"):
         own = estimator.with_settings(replace(settings, **cell._asdict()))
         rows.append(own(point.step, point.params, point.spectrum)[0])
     advice = (advise(rows) if rows else NOTHING)._replace(left_out=(*told, *short))

@@ -17,6 +17,7 @@ from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.regression.task import GradientDescent, find_gd
 from icl_lab.families.shared_arrays import arrays_of_model
 from icl_lab.families.task import model_of
+from icl_lab.lab.progress import along
 from icl_lab.src.model import Model
 from icl_lab.src.precision import use_highest_precision
 from icl_lab.src.prng import Purpose, key, purpose_key
@@ -49,7 +50,8 @@ class LoadedRun:
         `StoreError` if it kept none, or if they are another model's.
         """
         shapes = {name: leaf.shape for name, leaf in flattened(self.params).items()}
-        for step, params in snapshots.read(self.run):
+        kept = snapshots.read(self.run)
+        for step, params in along(kept, len(snapshots.steps(self.run)), "checkpoints"):
             check_arrays(self.run / layout.SNAPSHOTS, flattened(params), shapes)
             yield step, replace(self, params=params)
 

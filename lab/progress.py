@@ -1,12 +1,16 @@
-"""Loggers and progress displays. Library code takes a logger and never prints."""
+"""Loggers and progress displays. A training takes a logger; loops over checkpoints show a bar on a terminal."""
 
 from __future__ import annotations
 
 import sys
 import time
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
 
 from tqdm import tqdm
+
+PATIENCE = 5.0  # seconds behind which a loop shows how far it is
+T = TypeVar("T")
 
 
 class Logger:
@@ -82,6 +86,24 @@ def meter(total: int, start: int = 0, quiet: bool = False) -> Meter:
     if quiet or sys.stderr is None:
         return Meter()
     return Bar(total, start) if sys.stderr.isatty() else Lines(total, start)
+
+
+def along(items: Iterable[T], total: int, unit: str) -> Iterator[T]:
+    """The items, one after another: on a terminal, from the sixth second on, with a bar and the time that is left.
+
+    `40 % |#####    | 8/20 checkpoints  31 s left`; it goes when the loop ends.
+    """
+    shown = "{percentage:3.0f} % |{bar:24}| {n_fmt}/{total_fmt} " + unit + "  {remaining} left"
+    terminal = sys.stderr is not None and sys.stderr.isatty()
+    yield from tqdm(
+        items, total=total, file=sys.stderr, bar_format=shown, delay=PATIENCE, leave=False, disable=not terminal
+    )
+
+
+def say(text: str) -> None:
+    """Prints a line at once, above the bar of a loop that runs."""
+    tqdm.write(text, file=sys.stdout)
+    sys.stdout.flush()
 
 
 class Lines(Meter):

@@ -15,6 +15,7 @@ import numpy as np
 from icl_lab.lab.configs.registry import family_of, outputs_of
 from icl_lab.lab.executors.task import Executor
 from icl_lab.lab.loaded_plugins import LOADED, Plugin
+from icl_lab.lab.progress import say
 from icl_lab.lab.registries import CONJECTURES
 from icl_lab.plots import style
 from icl_lab.runners.conditions import device_text
@@ -66,7 +67,7 @@ def report(study: Study, profile: str, runs_dir: Path, out: Path, cluster: Execu
     names = {cell.name for runs in study.runs.values() for cell in runs.cells}
     runs = study.to_analyse(names, runs_dir)
     for number, name in enumerate(analysed(study, runs, runs_dir, cluster), 1):
-        print(f"{number} of {len(runs)} runs analysed: {name}", flush=True)
+        say(f"{number} of {len(runs)} runs analysed: {name}")
     table_of.cache_clear()
     measured = {claim.name: measure(study, claim, runs_dir, device_text()) for claim in study.claims}
     if None in measured.values():

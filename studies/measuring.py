@@ -21,6 +21,7 @@ from icl_lab.lab.executors.inline import in_this_process
 from icl_lab.lab.executors.processes import in_processes
 from icl_lab.lab.executors.signals import RESUME_HINT, exit_when_stopped
 from icl_lab.lab.executors.task import Context, Executor, Outcome, Task
+from icl_lab.lab.progress import along
 from icl_lab.runners.conditions import device_text
 from icl_lab.store import rundir
 from icl_lab.store.provenance import git_commit
@@ -156,7 +157,8 @@ def measured(
 
 def analysed(study: Study, runs: Sequence[str], runs_dir: Path, cluster: Executor | None = None) -> Iterator[str]:
     """Analyses these runs, each RUNS/CELL, with the study's analysis of RUNS; gives them as they are done."""
-    for outcome in _done("analysed", analyse_task, study, runs, runs_dir, cluster):
+    outcomes = _done("analysed", analyse_task, study, runs, runs_dir, cluster)
+    for outcome in along(outcomes, len(runs), "runs"):
         yield outcome.task.name
 
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from icl_lab.lab import cli
 from icl_lab.lab.configs.run import RunConfig, Seeds, with_seeds
 from icl_lab.lab.flag_types import SEEDS
+from icl_lab.lab.progress import say
 from icl_lab.studies import checks, ledger
 from icl_lab.studies.claim import Claim, Measurement
 from icl_lab.studies.study import Study, load
@@ -145,7 +146,7 @@ def _measured(fresh: Study, claims: Sequence[Claim], how: Execution) -> Iterator
     runs = fresh.to_analyse(cells, how.folder)
     for number, name in enumerate(analysed(fresh, runs, how.folder, how.cluster), 1):
         if not how.quiet:
-            print(f"{number} of {len(runs)} runs analysed: {name}", flush=True)
+            say(f"{number} of {len(runs)} runs analysed: {name}")
     ready = [claim for claim in claims if can_measure(fresh, claim, how.folder)]
     for claim, measurement in measured(fresh, ready, how.folder, how.cluster):
         if measurement is not None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from icl_lab.lab import cli
 from icl_lab.lab.environment import check_devices
+from icl_lab.lab.progress import say
 from icl_lab.src.words import did_you_mean
 from icl_lab.store import rundir
 from icl_lab.store.outputs import out_folder
@@ -264,7 +265,7 @@ def _analyse_and_measure(
 
     runs = study.to_analyse(cell_names, how.folder)
     for number, name in enumerate(analysed(study, runs, how.folder, how.cluster), 1):
-        print(f"{number} of {len(runs)} runs analysed: {name}", flush=True)
+        say(f"{number} of {len(runs)} runs analysed: {name}")
     return _measure(study, claims, how, out)
 
 
@@ -280,7 +281,7 @@ def _measure(study: Study, claims: Sequence[Claim], how: Execution, out: Path) -
         if measurement is None:  # its runs were taken away
             left.append(claim)
             continue
-        print(f"{number} of {len(ready)}, {claim.name}: {judge(claim, measurement).verdict}", flush=True)
+        say(f"{number} of {len(ready)}, {claim.name}: {judge(claim, measurement).verdict}")
         ledger.write(out, {claim.name: measurement}, study.alone)
     return left
 

@@ -22,6 +22,7 @@ from icl_lab.lab import compile_cache
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.lab.executors.signals import exit_when_stopped
 from icl_lab.lab.executors.task import Context, Executor, Task
+from icl_lab.lab.progress import along
 from icl_lab.src.checks import require
 from icl_lab.src.model import Params
 from icl_lab.src.precision import use_highest_precision
@@ -48,7 +49,7 @@ def estimate_run(
     traces.check_own(run, settings, steps, beside=executor is not None)
     if executor is not None:
         yield from _estimate_as_tasks(run, settings, selection, executor)
-    for step, params in _at(run, steps, selection):
+    for step, params in along(_at(run, steps, selection), len(steps), "checkpoints"):
         row = traces.known_row(run, settings, step, digest := digest_of(params))
         if row is None:
             row = traces.write(run, settings, step, estimate(step, params))
@@ -71,7 +72,8 @@ def curves(
     config = rundir.read_config(run)
     estimator = Estimator(config, settings, shared_with(config, run))
     root = task_key(config, Purpose.LLC_CHAIN)
-    for step, params in checkpoints(run, last_step(run, config), selection):
+    steps = selected(run, last_step(run, config), selection)
+    for step, params in along(_at(run, steps, selection), len(steps), "checkpoints"):
         yield step, curve_of(estimator.problem(params), settings, nbetas, gammas, multiplicity, root, step)
 
 

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from icl_lab.lab import progress
-from icl_lab.lab.progress import ConsoleLogger, Logger, NullLogger, duration_text, meter, rate_text
+from icl_lab.lab.progress import ConsoleLogger, Logger, NullLogger, along, duration_text, meter, rate_text, say
 
 
 def a_run(logger: Logger) -> None:
@@ -42,6 +42,34 @@ def test_a_quiet_one_says_nothing_on_a_terminal(
     monkeypatch.setattr("sys.stderr", terminal := Terminal())
     a_run(ConsoleLogger(quiet=True))
     assert (capsys.readouterr().out, terminal.getvalue()) == ("", "")
+
+
+@pytest.mark.parametrize("seconds", [0.0, 3600.0])
+def test_a_loop_shows_a_bar_on_a_terminal_once_it_takes_long(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr", terminal := Terminal())
+    monkeypatch.setattr(progress, "PATIENCE", seconds)
+    assert [*along(iter("abcd"), 4, "checkpoints")] == [*"abcd"]
+    assert ("4 checkpoints" in terminal.getvalue()) == (seconds == 0)
+
+
+def test_lines_are_printed_above_the_bar_of_a_loop(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr", Terminal())
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    for item in along("ab", 2, "checkpoints"):
+        say(f"{item} is done")
+    assert capsys.readouterr().out == "a is done\nb is done\n"
+
+
+def test_a_loop_is_quiet_without_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    assert [*along(range(3), 3, "checkpoints")] == [0, 1, 2]
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr("sys.stderr", None)
+    assert [*along(range(3), 3, "checkpoints")] == [0, 1, 2]
 
 
 def test_lines_are_output_and_progress_is_not(
