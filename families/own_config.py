@@ -165,8 +165,8 @@ def _far(config: Any, sets: Sets) -> Iterator[str]:
         is_now = float(np.sqrt(np.mean(np.square(sets.stored[name], dtype=np.float64))))
         if not 1 / FAR <= is_now / drawn <= FAR:
             yield (
-                f"{config.data.file}: {name} has a root mean square of {is_now:.3g}; rate and clips of the preset are "
-                f"for {drawn:.3g}: --standardize brings it there"
+                f"{config.data.file}: {name} has a root mean square of {is_now:.3g}; the preset's learning rate and "
+                f"clipping are for {drawn:.3g}: --standardize rescales the data to that"
             )
             return
 

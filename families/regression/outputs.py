@@ -36,7 +36,7 @@ NEGLIGIBLE = 0.01  # of the loss of predicting zero: where one step gains less, 
 ALPHAS = (1.0, 1.5, 2.0, 3.0)  # inputs are scaled by these
 A_SECOND = 2**25  # masks times tasks that the posterior over masks takes about a second for
 DISTRACTED = "ridge that ignores the distractors"  # in place of ridge where the contexts hold distractor labels
-AVERAGED = "one step, w and query averaged in closed form"
+AVERAGED = "expected loss over w and the query, exact"
 CORRUPTED = {  # labels that replace others where the contexts are corrupted
     "gd": "gradient descent, {steps} step{s} (clean step size)",
     "ridge": "ridge that ignores the corruption",
@@ -156,8 +156,9 @@ def summary_lines(summary: Mapping[str, Any], run: Path, config: RegressionConfi
         f"eta/N {align['eta']:.4f} ({align['eta_source']})",
     ]
     if "ood" in summary:  # labels of one's own contexts do not follow scaled inputs
-        ratios = (f"{row['alpha']:g}: {row['test_mse'] / row['gd_test_mse']:.3f}" for row in summary["ood"])
-        lines.append(f"inputs times {', '.join(ratios)} (MSE over gradient descent's)")
+        scales = ", ".join(f"{row['alpha']:g}" for row in summary["ood"])
+        ratios = ", ".join(f"{row['test_mse'] / row['gd_test_mse']:.3f}" for row in summary["ood"])
+        lines.append(f"transformer MSE / gradient descent MSE with inputs scaled by {scales}: {ratios}")
     if (run / layout.SOLUTIONS).exists():
         lines.append(solutions.in_words(read_json(run / layout.SOLUTIONS), config))
     copied = summary.get("copying", {})
@@ -255,7 +256,7 @@ OUTPUTS = Outputs(
     ),
     criteria=(
         Criterion("cosine of sensitivities", lambda config, results: results["alignment"]["align_cos"], ALIGNED, True),
-        Criterion("gain over predicting zero", lambda config, results: gain(results), GAIN, True, "of one GD step's"),
+        Criterion("fraction of one GD step's loss reduction", lambda config, results: gain(results), GAIN, True),
     ),
     undefined=nothing_to_tell,
     remedy=remedy,

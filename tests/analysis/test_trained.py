@@ -89,13 +89,13 @@ def test_every_family_has_a_criterion() -> None:
 def test_the_line_of_a_summary() -> None:
     words = in_words(RegressionConfig(), regression(0.9993, 0.201))
     assert words == (
-        "trained: cosine of sensitivities 0.9993 (at least 0.6), gain over predicting zero 0.9950 of one GD step's "
+        "trained: cosine of sensitivities 0.9993 (at least 0.6), fraction of one GD step's loss reduction 0.9950 "
         "(at least 0.9)"
     )
     words = in_words(RegressionConfig(), regression(0.37, None))
     assert words == (
-        "NOT trained: cosine of sensitivities 0.3700 (at least 0.6), gain over predicting zero not finite of one GD "
-        "step's (at least 0.9); train longer (--steps) or take another --seed"
+        "NOT trained: cosine of sensitivities 0.3700 (at least 0.6), fraction of one GD step's loss reduction not "
+        "finite (at least 0.9); train longer (--steps) or take another --seed"
     )
 
 

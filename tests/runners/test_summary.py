@@ -103,7 +103,7 @@ def test_the_averaged_loss_stands_directly_under_the_loss_that_it_averages(lsa1_
     for run in (lsa1_run, twolayer_run):
         rows = table(summary_text(run))
         parent = next(number for number, row in enumerate(rows) if row.startswith("  gradient descent, 1 step"))
-        assert rows[parent + 1].startswith("    one step, w and query averaged in closed form")
+        assert rows[parent + 1].startswith("    expected loss over w and the query, exact")
         assert [row.startswith("    ") for row in rows].count(True) == 1
         assert rows[parent + 2].startswith("  ridge (Bayes on clean data)")
 
@@ -113,7 +113,7 @@ def test_a_closed_form_that_is_missing_is_said_to_be(lsa1_run: Path, tmp_path: P
     summary = json.loads((run / layout.SUMMARY).read_text())
     summary["headline"] |= {"gd_loss_averaged": None, "gd_loss_averaged_se": None, "gd_loss_averaged_reason": "no v"}
     (run / layout.SUMMARY).write_text(json.dumps(summary))
-    row = next(row for row in table(summary_text(run)) if "averaged" in row)
+    row = next(row for row in table(summary_text(run)) if "expected loss" in row)
     assert row.endswith(" not defined: no v")
 
 
