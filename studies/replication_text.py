@@ -19,7 +19,7 @@ from icl_lab.studies.study import Study
 from icl_lab.studies.template import range_in_words
 from icl_lab.studies.verdict import NOBODY, NOT_COMPUTED, counted
 
-POOLED = "without a verdict, for judging both together would be another look at seeds that were judged already"
+POOLED = "without a verdict: the seeds of the table were judged once already"
 WIDTH = 13  # of the words before numbers
 PLAIN, MOST_DECIMALS = (1e-3, 1e6), 8  # numbers that are written without an exponent
 
@@ -67,12 +67,11 @@ def _sentence(what: str, comparison: Comparison) -> str:
         _number(value, step)
         for value in (comparison.predicted.low, comparison.predicted.high, comparison.fresh.estimate)
     )
-    predicted = f"predicts {low} to {high} for the {what} of {further} ({100 * LEVEL:.0f} %)"
+    predicted = f"The table predicts {low} to {high} for {further} ({100 * LEVEL:.0f} % prediction interval)."
     if not comparison.side:
-        return f"Your seeds agree with the table, which {predicted}: theirs is {mean}."
-    where = "below" if comparison.side < 0 else "above"
-    found = f"their {what} {mean} lies {where} what it {predicted}"
-    return f"Your seeds differ from the table: {found}. One replication in ten does so by chance."
+        return f"Your seeds agree with the table: their {what} is {mean}. {predicted}"
+    found = f"Your seeds differ from the table: their {what} is {mean}. {predicted}"
+    return f"{found} One replication in ten differs by chance."
 
 
 def _of_own(own: Sequence[int], fresh: Measurement, committed: Measurement) -> str:
@@ -119,20 +118,20 @@ def _numbers(what: str, comparison: Comparison, is_own: bool) -> Iterator[str]:
 
 
 def _found(comparison: Comparison, step: float) -> str:
-    """The smallest shifts from the table's estimate that so many seeds find."""
+    """The smallest shifts from the table's estimate that so many seeds detect, each with the value that it leads to."""
     assert comparison.committed is not None
     n, middle, below, above = comparison.fresh.n, comparison.committed.estimate, *comparison.found
     ways = [
-        f"{word} by {_number(abs(mean - middle), step)} to {_number(mean, step)}"
-        for word, mean in (("down", below), ("up", above))
+        f"{sign}{_number(abs(mean - middle), step)} (to {_number(mean, step)})"
+        for sign, mean in (("-", below), ("+", above))
         if math.isfinite(mean)
     ]
     seeds = f"{n} seed{'s' * (n > 1)}"
     power = f"with {100 * POWER:.0f} % power"
     if not ways:
-        return f"{seeds} would find no possible shift {power}"
-    only = ", and none that is possible the other way" * (len(ways) == 1)
-    return f"the smallest shift that {seeds} would find {power}: {' or '.join(ways)}{only}"
+        return f"{seeds} would detect no possible shift {power}"
+    only = "; no possible shift the other way" * (len(ways) == 1)
+    return f"the smallest shift that {seeds} would detect {power}: {' or '.join(ways)}{only}"
 
 
 def _of_table(row: dict[str, Any]) -> str:

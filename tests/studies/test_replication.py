@@ -264,7 +264,7 @@ def test_what_differs_is_said_first_and_what_would_be_found_after() -> None:
     text = said(claim(), measured(3.0, 3.2, seeds=(21, 22)), measured(1.0, 1.1, 0.9, 1.05))
     lines = text.splitlines()
     assert lines[0] == "c, what c says"
-    assert lines[1].startswith("Your seeds differ from the table: their mean 3.10 lies above what it predicts 0.8")
+    assert lines[1].startswith("Your seeds differ from the table: their mean is 3.10. The table predicts 0.8")
     below, above = comparison.shift_found(np.array([1.0, 1.1, 0.9, 1.05]), 2, "linear")
     (shift,) = (line for line in lines if "80 % power" in line)
     numbers = [float(word) for word in re.findall(r"\d\.\d+", shift)]
