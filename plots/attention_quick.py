@@ -2,6 +2,8 @@
 
 python -m plots.attention_quick --run DIR --out DIR/figs
 
+The run must have been trained with --save_attention.
+
 The mean of signed scores over contexts would hide the query's row: a score of two independent inputs has mean 0.
 """
 
@@ -102,8 +104,8 @@ def token_names(config: Any) -> list[str]:
 
 def parser() -> cli.Parser:
     """The flags."""
-    built = cli.Parser("plots.attention_quick", "Draws the captured attention maps of a run.")
-    built.add_argument("--run", type=in_path, required=True, help="run directory")
+    built = cli.Parser("plots.attention_quick", "Draws the attention maps of a run trained with --save_attention.")
+    built.add_argument("--run", type=in_path, required=True, help="directory of a run trained with --save_attention")
     built.add_argument("--task", type=Whole(0), default=0, help="context that is shown, from 0 on (default: 0)")
     built.add_argument("--out", type=out_folder, help="folder of the figures; figs in the run directory if not given")
     return built
