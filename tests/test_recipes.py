@@ -13,7 +13,7 @@ from tests.test_docs import blocks
 ROOT = Path(__file__).resolve().parent.parent
 # page -> its sections with recipes; all of them, where nothing else is named
 SECTIONS = {
-    "first_run": ("Open a run in Python", "Compare two runs in a figure"),
+    "first_run": ("How do I read metrics and parameters in Python?", "How do I plot two runs in one figure?"),
     "own_data": (),
     "looking_inside": (),
     "llc": ("Models of Flax, Equinox and PyTorch",),
