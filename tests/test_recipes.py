@@ -20,7 +20,12 @@ SECTIONS = {
     "cluster": ("Sweep your own fields", "Plot a sweep"),
     "learn": ("An example",),
     "coming_from": (),
-    "training_fails": ("It waits on a plateau", "It finds a wrong minimum", "It diverges", "End a run early"),
+    "training_fails": (
+        "The run waits on a plateau",
+        "The run finds another minimum",
+        "The run diverges",
+        "End a run early",
+    ),
 }
 MOST_LINES = 15
 OF_EXTRAS = (
