@@ -4,9 +4,11 @@ import os
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from packaging.requirements import Requirement
@@ -69,6 +71,22 @@ def wheel(tree: Path) -> Path:
     line = (sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--no-index", "--no-deps")
     run(*line, "--no-build-isolation", "--wheel-dir", "dist", ".", cwd=tree)
     return next((tree / "dist").glob("*.whl"))
+
+
+def test_a_source_distribution_gives_the_same_wheel(tree: Path, wheel: Path, tmp_path: Path) -> None:
+    """With licence, readme and what else its build asks for."""
+    build = "from setuptools.build_meta import build_sdist; build_sdist('sources')"
+    run(sys.executable, "-c", build, cwd=tree)
+    (archive,) = (tree / "sources").glob("*.tar.gz")
+    with tarfile.open(archive) as sources:
+        sources.extractall(tmp_path, filter="data")
+    (unpacked,) = tmp_path.iterdir()
+    line = (sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--no-index", "--no-deps")
+    run(*line, "--no-build-isolation", "--wheel-dir", tmp_path / "dist", unpacked, cwd=tmp_path)
+    (again,) = (tmp_path / "dist").glob("*.whl")
+    assert {"LICENSE", "NOTICE", "README.md", "pyproject.toml"} <= {path.name for path in unpacked.iterdir()}
+    names = [ZipFile(path).namelist() for path in (wheel, again)]
+    assert sorted(names[0]) == sorted(names[1])
 
 
 @pytest.fixture(scope="module", params=["wheel", "editable"])
