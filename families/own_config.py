@@ -30,7 +30,12 @@ def file_name(text: str) -> str:
 
 FLAGS = (
     Flag("data", "data.file", file_name, "train on contexts of your own: an NPZ or CSV file (docs/own_data.md)"),
-    Flag("standardize", "data.standardize", bool, "bring inputs and labels of --data to the scale of drawn ones"),
+    Flag(
+        "standardize",
+        "data.standardize",
+        bool,
+        "rescale inputs and labels of --data to the mean and scale of generated ones",
+    ),
 )
 
 

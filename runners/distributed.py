@@ -42,9 +42,13 @@ class Process(NamedTuple):
 def add_flags(built: argparse.ArgumentParser) -> None:
     """Adds the flags, in a group of their own; they are not part of the config."""
     group = built.add_argument_group("one training in several processes (docs/cluster.md)")
-    group.add_argument("--coordinator_address", metavar="HOST:PORT", help="where the others find the first process")
-    group.add_argument("--num_processes", type=PROCESSES, metavar="N", help="how many there are")
-    group.add_argument("--process_id", type=Whole(0, PROCESSES.most), metavar="I", help="which this is, from 0")
+    group.add_argument(
+        "--coordinator_address", metavar="HOST:PORT", help="address at which the other processes find the first one"
+    )
+    group.add_argument("--num_processes", type=PROCESSES, metavar="N", help="number of processes")
+    group.add_argument(
+        "--process_id", type=Whole(0, PROCESSES.most), metavar="I", help="number of this process, from 0"
+    )
 
 
 def from_flags(flags: argparse.Namespace) -> Process | None:

@@ -110,7 +110,10 @@ def parser(models: str | Sequence[str], prog: str, description: str) -> cli.Pars
     switched = [instead[first] for instead, _ in family.switches.values() if first in instead]
     names = [name for name in family.models[first] if all(name in family.models[one] for one in (*others, *switched))]
     built.add_argument(
-        "--preset", choices=names, default="default", help="default values; docs/reference.md lists them"
+        "--preset",
+        choices=names,
+        default="default",
+        help="named set of default values, listed in docs/reference/presets.md",
     )
     built.add_argument("--out", type=run_directory, help="run directory; default: runs/<name>[_k]")
     built.add_argument("--overwrite", action="store_true", help="retrain a run that exists")
@@ -123,13 +126,13 @@ def parser(models: str | Sequence[str], prog: str, description: str) -> cli.Pars
         const=True,
         default=True,
         metavar="BOOL",
-        help="keep the state at the end, from which a run with more --steps goes on",
+        help="keep the final training state, so that a run with more --steps can continue from it",
     )
     built.add_argument(
         "--init_from",
         metavar="RUN[@STEP]",
         type=source,
-        help="start from the parameters of a finished run, at a step with a snapshot, or from a safetensors file",
+        help="start from the parameters of a finished run, of its snapshot at STEP, or of a safetensors file",
     )
     cli.add_quiet(built)
     cli.add_config_help(built)

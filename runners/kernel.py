@@ -37,8 +37,8 @@ def add_flag(built: cli.Parser) -> None:
         "--kernel",
         choices=ASKED,
         default=AUTO,
-        help="what computes gradients: compiled C++, several times faster, or XLA; auto: C++ where model and machine "
-        "have it, and in a run that goes on what it was begun with",
+        help="what computes gradients: compiled C++ (several times faster) or XLA; auto: C++ where model and machine "
+        "allow it, but a resumed run keeps the kernel that it began with",
     )
 
 

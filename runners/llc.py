@@ -41,7 +41,7 @@ class Llc(NamedTuple):
 def add_flags(built: cli.Parser) -> None:
     """The flags of a runner, in a group of their own."""
     group = built.add_argument_group("local learning coefficient, during the training (docs/llc.md)")
-    group.add_argument(f"--{PREFIX}every", type=COUNT, metavar="K", help="estimate it at one in K records")
+    group.add_argument(f"--{PREFIX}every", type=COUNT, metavar="K", help="estimate the LLC at every K-th record")
     add_settings(group, PREFIX)
     built.needs("blackjax", when=lambda flags: getattr(flags, f"{PREFIX}sampler") == "hmc")
 

@@ -48,8 +48,8 @@ def add_flags(built: cli.Parser) -> None:
         "--checkpoint_seconds",
         type=Either(INFINITY, math.inf, Number(0.0, 1e9, why="30 years")),
         default=DEFAULT_PERSISTENCE.checkpoint_seconds,
-        help="seconds of training between saves of the state, more where a save takes over 2 %% of them; a kill loses "
-        "at most this and one chunk",
+        help="seconds of training between saves of its state, or more if saving would take over 2 %% of the time; a "
+        "kill loses at most this much training and one chunk of steps, about a second",
     )
     built.add_argument(
         "--strict_resume",

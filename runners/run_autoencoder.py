@@ -1,4 +1,4 @@
-"""autoencoder: codes of strings, on which runs of languages with --code autoencoder build."""
+"""autoencoder: learns codes of strings, which runs of languages with --code autoencoder use."""
 
 from icl_lab.runners import command
 

@@ -1,4 +1,4 @@
-"""sine: an MLP below one linear layer, on sines; with --control, an MLP meta-learned through one step of descent."""
+"""sine: an MLP below one linear attention layer, on sines; with --control, an MLP meta-learned through one GD step."""
 
 from icl_lab.runners import command
 

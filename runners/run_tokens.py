@@ -1,8 +1,9 @@
 """Tokens in context: a causal decoder that predicts the next symbol, compared with exact predictors.
 
-markov is a chain whose transitions the context tells; markov_plateau starts from small tables and waits; triggers is a
-bigram language whose triggers the context tells; text is text, of a file or folder of your own with --corpus;
-text_control is text with random symbols that come twice.
+markov: Markov chains whose transitions must be inferred from the context; markov_plateau: the same from a small initial
+embedding, so that the loss first stays on a plateau; triggers: a bigram language whose triggers must be inferred from
+the context; text: a text, with --corpus a file or folder of your own; text_control: text with half of the training
+windows replaced by repeated random symbols.
 """
 
 from icl_lab.runners import command

@@ -74,10 +74,14 @@ class StackConfig:
     (`clip_before_mlp`). Without a layer norm, an MLP or a clip these change nothing.
     """
 
-    attention: tuple[str, ...] = field(("linear",), "kind of each layer, the last one repeated", names=ATTENTION_KINDS)
+    attention: tuple[str, ...] = field(
+        ("linear",), "kind of each layer; the last one is used for all further layers", names=ATTENTION_KINDS
+    )
     num_layers: int = field(1, "layers", least=1)
     num_heads: int = field(1, "heads of each layer", least=1)
-    key_size: int = field(0, "size of keys and values, over all heads; 0: that of a token for each head", least=0)
+    key_size: int = field(
+        0, "total size of keys and values, summed over heads; 0: a token's width in each head", least=0
+    )
     recurrent: bool = field(False, "all layers share their weights")
     damping: float = field(1.0, "factor of every residual update", low=0, open_low=True)
     activation_clip: float = field(0.0, "bound of the activations after each layer; 0: none", low=0)
@@ -85,12 +89,12 @@ class StackConfig:
     layer_norm: bool = field(False, "layer normalisation before each layer")
     mlp_width: int = field(0, "hidden channels of an MLP; 0: none", least=0)
     init_scale: float = field(
-        0.002, "variance scale of the initial weights, over the number of layers", low=0, open_low=True
+        0.002, "variance scale of the initial weights, divided by the number of layers", low=0, open_low=True
     )
     first_norm: bool = field(True, "layer norm before the first attention too, where there are layer norms")
     shared_mlp: bool = field(False, "all layers share one MLP")
     mlp_bias: bool = field(True, "biases in the MLP")
-    clip_before_mlp: bool = field(False, "activation_clip bounds what attention gives the MLP too")
+    clip_before_mlp: bool = field(False, "apply activation_clip to the MLP's input as well")
     merged: bool = field(False, "attention's parameters are W_K^T W_Q and P W_V, not four factors")
 
     def __post_init__(self) -> None:
@@ -129,7 +133,9 @@ class ModelConfig(StackConfig):
     that is one of its channels, which does not start at 0.
     """
 
-    tokens: str = field("concatenated", "what a token holds; shared: the label in the last channel of x", names=TOKENS)
+    tokens: str = field(
+        "concatenated", "what a token holds; interleaved_shared: the label in the last channel of x", names=TOKENS
+    )
     pos_enc_size: int = field(0, "channels of the sinusoidal positional encoding concatenated to each token", least=0)
     prediction_channel: str = field("label", "channel of the query's row that is read", names=PREDICTION_CHANNELS)
 
@@ -159,9 +165,9 @@ class SineModel(StackConfig):
     """
 
     d_model: int = field(40, "channels of an embedded token")
-    embedded: str = field("pairs", "what embedding and MLP take", names=EMBEDDED)
+    embedded: str = field("pairs", "input of the embedding and the MLP", names=EMBEDDED)
     step_size: float = field(
-        0.0, "step of gradient descent in the layers' place, which makes the model the control; 0: layers", low=0
+        0.0, "size of a gradient descent step that replaces the layers (the control model); 0: keep the layers", low=0
     )
 
     def __post_init__(self) -> None:
@@ -275,11 +281,11 @@ class TrainConfig:
     weight_decay: float = field(0.0, "decoupled weight decay", low=0)
     grad_clip: float = field(1e-3, "bound of the gradient's global norm; 0: none", low=0)
     warmup_steps: int = field(0, "steps over which the learning rate rises from 0", least=0)
-    schedule: str = field("constant", "of the learning rate after that", names=SCHEDULES)
-    optimizer: str = field("adamw", "what makes a step of a gradient", names=OPTIMIZERS)
+    schedule: str = field("constant", "learning-rate schedule after the warmup", names=SCHEDULES)
+    optimizer: str = field("adamw", "optimizer", names=OPTIMIZERS)
     full_batch: bool = field(False, "every step trains on the first batch")
-    train_only: str = field("", "regular expression of the parameters, module/name, that are trained; the rest stay")
-    micro_batches: int = field(1, "parts of a batch, one after another; the memory is that of a part", least=1)
+    train_only: str = field("", "regular expression: train only parameters whose module/name has a match")
+    micro_batches: int = field(1, "parts into which a batch is split; only one is in memory at a time", least=1)
 
     def __post_init__(self) -> None:
         require(self.steps < TOO_MANY - 1, f"steps is {self.steps}; it must be below 2^31 - 1")
@@ -313,7 +319,7 @@ class ContextConfig:
     ordering: str = field("random", "order of the pairs in {}", names=ORDERINGS)
     difficulty: str = field("gd_error", "what easy2hard and hard2easy sort {} by", names=DIFFICULTIES)
     noise_mode: str = field("clean", "how pairs of {} are corrupted", names=NOISE_MODES)
-    noise_p: float = field(0.0, "share of pairs hit in {}", low=0, high=1)
+    noise_p: float = field(0.0, "share of corrupted pairs in {}", low=0, high=1)
     noise_sigma: float = field(0.0, "standard deviation of label noise in {}", low=0)
     noise_placement: str = field("mixed", "where corrupted pairs stand in {}", names=PLACEMENTS)
 

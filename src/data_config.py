@@ -107,8 +107,8 @@ class FileData(LinearData):
     SCALING: ClassVar[tuple[str, ...]] = ("x_mean", "x_scale", "y_mean", "y_scale")  # fields that the file says
 
     file: str = field("", "NPZ or CSV file of contexts of one's own; empty: contexts are drawn")
-    split_seed: int = field(0, "file: seed of which contexts are kept for evaluation and test", least=0)
-    standardize: bool = field(False, "file: inputs and labels are brought to the mean and scale of drawn ones")
+    split_seed: int = field(0, "file: seed of the split into training, evaluation and test contexts", least=0)
+    standardize: bool = field(False, "file: rescale inputs and labels to the mean and scale of generated ones")
     x_mean: tuple[float, ...] = field((), "standardize: mean of each input over the training contexts")
     x_scale: tuple[float, ...] = field((), "standardize: what each input is divided by")
     y_mean: float = field(0.0, "standardize: mean of the labels of the training contexts")
@@ -166,18 +166,22 @@ class DataConfig(FileData):
 
     num_distractors: int = field(0, "labels of a context replaced by N(0, 1)", least=0)
     spectrum: str = field("isotropic", "eigenvalues of the inputs' covariance", names=SPECTRA)
-    spectrum_exponent: float = field(1.0, "power_law: eigenvalue i is i to minus this", low=0)
-    condition_number: float = field(10.0, "log_spaced, log_uniform: largest eigenvalue, 1, over the smallest", low=1)
+    spectrum_exponent: float = field(1.0, "power_law: exponent a; eigenvalue i is i^-a", low=0)
+    condition_number: float = field(
+        10.0, "log_spaced, log_uniform: the largest eigenvalue (1) divided by the smallest", low=1
+    )
     eigenvalues: tuple[float, ...] = field((), "given: one for each dimension")
-    axes: str = field("coordinates", "where the eigenvalues stand; rotated: in axes drawn for each context", names=AXES)
-    exact_covariance: bool = field(False, "a context's X^T X / N is its covariance, not on average alone")
+    axes: str = field(
+        "coordinates", "axes of the inputs' covariance; rotated: random ones for each context", names=AXES
+    )
+    exact_covariance: bool = field(False, "X^T X / N is the covariance in every context, not only on average")
     query_covariance: str = field("inputs", "covariance of the queries", names=QUERY_COVARIANCES)
     task_distribution: str = field("gaussian", "distribution of the tasks", names=TASK_DISTRIBUTIONS)
     task_covariance: str = field(
         "isotropic", "covariance of the tasks: that of the inputs, or its inverse", names=TASK_COVARIANCES
     )
     task_mean: float = field(0.0, "mean of each coordinate of a task")
-    teacher: str = field("linear", "function of w.x that labels are", names=TEACHERS)
+    teacher: str = field("linear", "function f of the labels y = f(w.x) + noise", names=TEACHERS)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -337,7 +341,7 @@ class SineData:
     )
     amplitude_low: float = field(0.1, "smallest amplitude of a sine", low=0)
     amplitude_high: float = field(0.5, "largest amplitude of a sine")
-    tied_phase: bool = field(False, "amplitude and phase of a sine follow one draw")
+    tied_phase: bool = field(False, "one random number sets both amplitude and phase of a sine")
     dim: ClassVar[int] = 1
     input_distribution: ClassVar[str] = "uniform"
 

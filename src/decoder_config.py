@@ -54,7 +54,9 @@ class DecoderConfig:
     block: str = field("gpt2", "kind of a decoder's block", names=BLOCKS)
     attention_output: bool = field(True, "a matrix after the heads")
     doubled_residual: bool = field(False, "a block's input is added to its output once more")
-    attention: tuple[str, ...] = field(("softmax",), "kind of each layer, the last one repeated", names=ATTENTION_KINDS)
+    attention: tuple[str, ...] = field(
+        ("softmax",), "kind of each layer; the last one is used for all further layers", names=ATTENTION_KINDS
+    )
     tokens: str = field(
         "interleaved", "what a token holds; interleaved_shared: the label in the first channel of x", names=SEQUENCES
     )
@@ -64,16 +66,16 @@ class DecoderConfig:
         names=POSITIONS,
     )
     norm: str = field("pre", "layer norms before attention and MLP, or after each sum", names=NORMS)
-    mlp_ratio: float = field(
-        0.0, "hidden channels of an MLP over d_model, which set mlp_width; 0: they do not", low=0, high=1024
-    )
+    mlp_ratio: float = field(0.0, "sets mlp_width to this many times d_model; 0: mlp_width as given", low=0, high=1024)
     activation: str = field(BLOCKS_OWN, "activation function of an MLP", names=(BLOCKS_OWN, *ACTIVATIONS))
     read_out: str = field(
         BLOCKS_OWN,
-        "one channel, or a token's with biases, of which the label's is read",
+        "read-out; label: one channel; token: a token's channels with biases, of which the label's is used",
         names=(BLOCKS_OWN, *READ_OUTS),
     )
-    loss: str = field("half_squared_error", "of a prediction: what training minimises the mean of", names=LOSSES)
+    loss: str = field(
+        "half_squared_error", "training loss of a prediction, of which the mean is minimised", names=LOSSES
+    )
 
     def __post_init__(self) -> None:
         check_attention(self)

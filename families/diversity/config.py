@@ -137,10 +137,12 @@ DEFAULT = DiversityConfig()
 FLAGS = (
     flag_of(DEFAULT, "data.num_tasks", read=Either(INFINITY, math.inf, Whole(1))),
     flag_of(DEFAULT, "data.task_distribution", former=("task_law",)),
-    flag_of(DEFAULT, "data.dim", text="dimension; noise variance D/32 and 2 D pairs follow it"),
+    flag_of(
+        DEFAULT, "data.dim", text="input dimension, D; by default noise has variance D/32 and a sequence 2 D pairs"
+    ),
     flag_of(DEFAULT, "data.num_pairs", text="pairs of a sequence, K"),
     flag_of(DEFAULT, "data.noise_std"),
-    flag_of(DEFAULT, "training.weight_decay", text="weight decay of the blocks' kernels"),
+    flag_of(DEFAULT, "training.weight_decay", text="weight decay of the blocks' weight matrices"),
     flag_of(DEFAULT, "training.schedule", text="of the learning rate"),
 )
 CAPACITY = (

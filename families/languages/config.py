@@ -173,7 +173,7 @@ FLAGS = (
     flag_of(DEFAULT, "data.num_pairs", text="labelled strings of a context, N"),
     flag_of(DEFAULT, "data.positive_share"),
     flag_of(DEFAULT, "code.kind", "code"),
-    flag_of(DEFAULT, "code.scale", "code_scale", "of a code: whitened, centred, or raw features"),
+    flag_of(DEFAULT, "code.scale", "code_scale", "scaling of the code's features"),
     flag_of(DEFAULT, "code.dim", "code_dim"),
     *LANGUAGE_FLAGS,
 )

@@ -32,22 +32,24 @@ class LanguageData:
     languages: tuple[str, ...] = field(
         ("a*bc*", "((a|b)c)*", "(abc?)*"), "regular expressions, tomita1 to tomita7, tomita, or random"
     )
-    unseen_languages: tuple[str, ...] = field(("c*ba*", "((b|c)a)*", "(bca?)*"), "languages that are tested on alone")
+    unseen_languages: tuple[str, ...] = field(("c*ba*", "((b|c)a)*", "(bca?)*"), "languages that are only tested on")
     alphabet: str = field("", "symbols; empty: those of the expressions")
     num_languages: int = field(0, "how many random languages are trained on", least=0)
-    num_unseen: int = field(0, "how many random languages are tested on alone", least=0)
+    num_unseen: int = field(0, "how many random languages are only tested on", least=0)
     num_states: int = field(5, "states of a random automaton before it is made minimal", least=1)
     num_pairs: int = field(10, "pairs of a context, N, or of a sequence, K", least=1)
     negatives: str = field(
-        "other_language", "what non-members look like (of a single language random_abc)", names=NEGATIVES
+        "other_language",
+        "how non-member strings are made (default with a single language: random_abc)",
+        names=NEGATIVES,
     )
     positive_share: float = field(0.5, "chance that a label is 1")
     min_length: int = field(1, "shortest string", least=0)
     max_length: int = field(20, "longest string", least=1)
-    alignment: str = field("left", "where a string stands among its pads", names=ALIGNMENTS)
-    pool_size: int = field(4096, "draws of each language and label that a pool holds", least=1)
+    alignment: str = field("left", "on which side of its padding a string is", names=ALIGNMENTS)
+    pool_size: int = field(4096, "strings in the pool, of each language and label", least=1)
     test_share: float = field(0.2, "share of all strings that is kept for the tests")
-    pool_seed: int = field(0, "seed of the strings and of which are kept for the tests")
+    pool_seed: int = field(0, "seed of random languages, of strings and of the choice of test strings")
 
     def __post_init__(self) -> None:
         require(len(self.languages) > 0, "languages is empty; give at least one regular expression or name")
@@ -86,9 +88,9 @@ class CodeConfig:
     """
 
     kind: str = field("one_hot", "how strings become vectors", names=CODES, checked=False)
-    scale: str = field("whitened", "of a code", names=CODE_SCALES, checked=False)
+    scale: str = field("whitened", "scaling of the code's features", names=CODE_SCALES, checked=False)
     dim: int = field(16, "channels of a code", least=1)
-    constant: bool = field(False, "a channel that is 1 behind them")
+    constant: bool = field(False, "append a channel that is always 1")
     autoencoder_dim: int = field(16, "channels of the autoencoder's code", least=1)
     autoencoder_input: str = field("one_hot", "what the autoencoder reads", names=AUTOENCODER_INPUTS)
 

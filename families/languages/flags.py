@@ -16,8 +16,8 @@ DEFAULT = LanguageData()
 
 
 LANGUAGE_FLAGS = (
-    flag_of(DEFAULT, "data.negatives", text="what strings that are no members look like"),
-    flag_of(DEFAULT, "data.num_languages", text="random languages to train on, where languages has `random`"),
+    flag_of(DEFAULT, "data.negatives", text="how non-member strings are made"),
+    flag_of(DEFAULT, "data.num_languages", text="how many random languages to train on, if --languages has `random`"),
     flag_of(DEFAULT, "data.max_length"),
     flag_of(DEFAULT, "data.min_length"),
     flag_of(DEFAULT, "data.alignment"),
@@ -25,7 +25,12 @@ LANGUAGE_FLAGS = (
 )
 LANGUAGE_LISTS = (
     Flag("languages", "data.languages", words_of, "regular expressions, tomita1 to tomita7, tomita (all), or random"),
-    Flag("unseen_languages", "data.unseen_languages", words_of, "the same, to be tested on alone"),
+    Flag(
+        "unseen_languages",
+        "data.unseen_languages",
+        words_of,
+        "languages only tested on, given as in --languages",
+    ),
 )
 FOLLOWS = {"data.negatives": ""}
 ALONE_NEGATIVES = "random_abc"  # of a single language, which has no other whose members could be taken

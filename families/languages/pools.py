@@ -63,7 +63,7 @@ def training_languages(data: LanguageData) -> list[Language]:
 
 
 def unseen_languages(data: LanguageData) -> list[Language]:
-    """The languages that are tested on alone, none of which agrees with one that is trained on at the asked lengths."""
+    """The languages that are only tested on, none of which agrees with one that is trained on at the asked lengths."""
     lengths, trained = (data.min_length, data.max_length), training_languages(data)
     sizes = [Sampler(language.automaton, *lengths).total for language in trained]
 

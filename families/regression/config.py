@@ -55,7 +55,7 @@ class RegressionConfig(StackRun, OwnDataRun):
     baselines: tuple[str, ...] = field((), "further baselines on the test set", names=NAMED_BASELINES, checked=False)
     data: DataConfig = DataConfig()
     model: ModelConfig = ModelConfig()
-    base: ContextConfig = field(ContextConfig(), "both contexts")
+    base: ContextConfig = field(ContextConfig(), "training and evaluation contexts")
     train: ContextConfig = field(ContextConfig(), "training contexts")
     eval: ContextConfig = field(ContextConfig(), "evaluation contexts")
 

@@ -37,7 +37,7 @@ class TokenModel(DecoderConfig):
     """
 
     embedding_std: float = field(
-        0.0, "standard deviation of both tables of symbols at the start; 0: d_model^(-1/2)", low=0, high=100
+        0.0, "initial standard deviation of embedding and unembedding; 0: d_model^(-1/2)", low=0, high=100
     )
 
     def __post_init__(self) -> None:

@@ -36,23 +36,24 @@ class TokenData:
     that one symbol of their own always follows. With a `start_token` a symbol of its own stands before every sequence.
     """
 
-    source: str = field("markov", "what sequences are drawn from: markov, triggers or text", names=SOURCES)
-    num_symbols: int = field(3, "distinct symbols, k; of text the pieces of its vocabulary", least=2)
+    source: str = field("markov", "source of the sequences", names=SOURCES)
+    num_symbols: int = field(3, "number of distinct symbols, k; text: size of its vocabulary", least=2)
     num_tokens: int = field(64, "symbols in a sequence, T", least=2)
-    chain_order: int = field(1, "markov: symbols that the next one depends on", least=1)
+    chain_order: int = field(1, "markov: number of previous symbols that the next one depends on", least=1)
     concentration: float = field(
         1.0, "markov: parameter of the Dirichlet distribution of a chain's rows", low=0, high=1000, open_low=True
     )
     num_chains: float = field(math.inf, "markov: chains in the pool, M; inf draws a fresh one for each sequence")
-    trigger_rate: float = field(0.15, "triggers: how likely a symbol is one", low=0, high=1)
-    file: str = field("", "text and triggers: a text file, or a folder of such; empty: the sample that comes with it")
+    trigger_rate: float = field(0.15, "triggers: probability that a symbol is a trigger", low=0, high=1)
+    file: str = field("", "text and triggers: a text file, or a folder of text files; empty: the built-in sample text")
     repeated_share: float = field(
-        0.0, "text: of the training windows, those of random symbols that come again", low=0, high=1
+        0.0, "text: share of training windows that are replaced by repeated random symbols", low=0, high=1
     )
     shortest_repeat: int = field(
-        0, "text: fewest symbols after which random ones come again; 0: half a window always, so that distance tells"
+        0,
+        "text: shortest period of repeated random symbols; 0: always half a window, so that distance alone suffices",
     )
-    start_token: bool = field(False, "a symbol of its own stands before every sequence")
+    start_token: bool = field(False, "begin every sequence with an additional start symbol")
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -94,15 +94,17 @@ def default_executor() -> str:
 
 
 OF_SWEEPS = (
-    "process: one process per core, the default without a GPU; packed: several trainings at once, the default with "
-    "one; serial: one by one; ray: on a Ray cluster; slurm: as an array of SLURM jobs"
+    "process: one process per core (default without a GPU); packed: several trainings at once (default with a GPU); "
+    "serial: one by one; ray: on a Ray cluster; slurm: as an array of SLURM jobs"
 )
 
 
 def add_flags(built: cli.Parser, text: str = OF_SWEEPS) -> None:
     """Adds the flags that choose the executor and say what a cluster gives to a task."""
     built.add_argument("--executor", choices=EXECUTORS, help=text)
-    built.add_argument("--ray_address", default="", help="of a Ray cluster, as in auto or HOST:PORT; default: one here")
+    built.add_argument(
+        "--ray_address", default="", help="address of a Ray cluster, auto or HOST:PORT; default: one on this machine"
+    )
     of_tasks: dict[str, tuple[Callable[[str], Any], str]] = {
         "cpus": (TASK_COUNT, "CPUs, and threads, of a task"),
         "gpus": (_gpus, "GPUs of a task, as in 1 or 0.25"),
