@@ -270,7 +270,8 @@ def _shown(name: str, rows: Sequence[dict[str, Any]], model: str) -> dict[str, A
 
 COMMAND = Command(
     "algorithm_distance",
-    "Measures how far a run and the algorithms are from one another: cosines, predictions, losses, replaced labels.",
+    "Measures how far a run and known algorithms are from one another: cosines, predictions, and losses, also with "
+    "replaced labels.",
     measure,
     add_flags,
 )

@@ -1,4 +1,4 @@
-"""Losses of the baselines that know of a run's corruption, order or placement, and of the one that knows a clean step.
+"""Losses of baselines that know a run's corruption, order or placement, and of gradient descent tuned on clean tasks.
 
 python -m analysis.comparators --run DIR
 

@@ -1,4 +1,4 @@
-"""Does the first layer copy? How far each token after it depends on itself, on the following token, and on others.
+"""Does the first layer copy? How strongly its output at a token depends on that token, on the next one and on others.
 
 python -m analysis.copying --run DIR, of a run on interleaved tokens
 
@@ -126,7 +126,7 @@ def write(loaded: LoadedRun) -> dict[str, Any]:
 
 COMMAND = Command(
     "copying",
-    "Measures how far the first layer's rows depend on the following token.",
+    "Measures how strongly the first layer's output at a token depends on the next token.",
     lambda run, flags: write(load_run(run)),
 )
 

@@ -92,7 +92,11 @@ def _add(parser: cli.Parser) -> None:
     cli.add_list(parser, "--gammas", POSITIVE, (), f"strengths of the pull towards w* (default: {DEFAULT.gamma:g})")
     for name in OF_CHAINS:
         add_flag(parser, name, help_of(name))
-    parser.add_argument("--eps", type=POSITIVE, help="step size: adds the parts of step size and of minibatches")
+    parser.add_argument(
+        "--eps",
+        type=POSITIVE,
+        help="step size of the chains; adds to the prediction what step size and minibatches contribute",
+    )
 
 
 def _check(flags: argparse.Namespace) -> None:

@@ -36,7 +36,7 @@ from icl_lab.analysis.development.of_loss import OfLoss
 from icl_lab.analysis.development.of_loss import fit as fit_of_loss
 from icl_lab.analysis.llc.checkpoints import checkpoints, estimate_run, selected
 from icl_lab.analysis.llc.estimator import Estimator
-from icl_lab.analysis.llc.settings import SELECTIONS, SETTINGS, TYPES, Settings, selection
+from icl_lab.analysis.llc.settings import SELECTIONS, SETTINGS, TYPES, Settings, help_of, selection
 from icl_lab.analysis.llc.traces import chain_llcs, chain_means
 from icl_lab.analysis.llc_saturation import has_line, line
 from icl_lab.analysis.loaded_run import LoadedRun, load_run
@@ -377,24 +377,30 @@ def _add(parser: cli.Parser) -> None:
         "--checkpoints", type=selection, default="all", metavar="WHICH", help=f"which: {SELECTIONS} (default: all)"
     )
     cli.add_list(
-        parser, "--settings", _setting, (), "unsaturated settings, NAME=EPS:NBETA:GAMMA (default: default and tight)"
+        parser,
+        "--settings",
+        _setting,
+        (),
+        "LLC settings without saturation, NAME=EPS:NBETA:GAMMA (by default those named default and tight)",
     )
     cli.add_list(
-        parser, "--also", in_path, (), "runs of other seeds with LLCs at these settings: the loss is a null too"
+        parser,
+        "--also",
+        in_path,
+        (),
+        "runs with other seeds and LLCs at these settings; adds the null hypothesis that the LLC follows the loss",
     )
     parser.add_argument(
         "--anneal",
         type=SHARE,
         default=0.0,
-        help="length of branches from the ends of stages, whose learning rate falls to 0, as a share of the steps so "
-        "far (default: 0, none)",
+        help="also train on from both ends of each stage while the learning rate falls to 0, for this share of the "
+        "steps so far (default: 0, not at all)",
     )
     parser.add_argument("--hessian", action="store_true", help="also the Hessian's trace and top eigenvalue")
     parser.add_argument("--seed", type=SEED, default=0, help="of random walks and probes")
     for name, value in CHAINS.items():
-        parser.add_argument(
-            f"--{name}", type=TYPES[name], default=value, help=f"of the LLC's chains (default: {value})"
-        )
+        parser.add_argument(f"--{name}", type=TYPES[name], default=value, help=f"for the LLC: {help_of(name, value)}")
 
 
 def _check(flags: argparse.Namespace) -> None:
@@ -409,7 +415,8 @@ def _check(flags: argparse.Namespace) -> None:
 
 COMMAND = Command(
     "develop",
-    "Measures how a model develops: LLC, stages with their nulls, behaviour, structure, essential dynamics.",
+    "Measures how a model develops: LLC, stages tested against null hypotheses, behaviour, structure, essential "
+    "dynamics.",
     measure,
     _add,
     _check,

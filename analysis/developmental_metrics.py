@@ -225,7 +225,7 @@ def _add(parser: cli.Parser) -> None:
         type=Whole(2, MOST_PROBES, MEMORY),
         help=f"random vectors of the Hessian's trace (default: {PROBES})",
     )
-    parser.add_argument("--seed", type=SEED, help="of these vectors (default: 0)")
+    parser.add_argument("--seed", type=SEED, help="seed of the random vectors of --probes (default: 0)")
 
 
 def _check(flags: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""Where does a training turn? Principal components of a run's outputs over its snapshots, with forms and their null.
+"""Where does a training turn? Principal components of a run's outputs over its snapshots, and those of random walks.
 
 python -m analysis.essential_dynamics --run DIR, of a run trained with --config.snapshots=true
 
@@ -135,14 +135,17 @@ def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
 def _add(parser: cli.Parser) -> None:
     parser.add_argument("--walks", type=WALKS, default=100, help="random walks of the null")
     parser.add_argument(
-        "--smoothing", type=SMOOTHINGS, default=SMOOTHING, help="width of the smoothing at the end, of the checkpoints"
+        "--smoothing",
+        type=SMOOTHINGS,
+        default=SMOOTHING,
+        help="width of the smoothing at the last checkpoint, as a share of all checkpoints",
     )
     parser.add_argument("--seed", type=SEED, default=0, help="of the random walks")
 
 
 COMMAND = Command(
     "essential_dynamics",
-    "Measures where a training turns, by principal components of its outputs, against random walks.",
+    "Finds where a training turns, in the principal components of its outputs, and compares it with random walks.",
     measure,
     _add,
 )

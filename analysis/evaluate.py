@@ -207,8 +207,14 @@ def write(run: Path, evaluation: Evaluation, data: Path, left_out: int) -> None:
 
 def add_flags(parser: cli.Parser) -> None:
     """The file, and whether what nobody says is estimated."""
-    parser.add_argument("--data", type=in_path, required=True, help="contexts, NPZ or CSV, as of runners' --data")
-    parser.add_argument("--estimate", action="store_true", help="estimate what baselines have to know of the contexts")
+    parser.add_argument(
+        "--data", type=in_path, required=True, help="NPZ or CSV file of contexts, as for --data in training"
+    )
+    parser.add_argument(
+        "--estimate",
+        action="store_true",
+        help="estimate from the data what baselines must know of it, such as the noise",
+    )
 
 
 COMMAND = Command(

@@ -1,4 +1,4 @@
-"""The loss of gradient descent after every step on a distribution of tasks, and of the references: gd_metrics.json.
+"""The loss of gradient descent after every step on a distribution of tasks, and of reference predictors.
 
 python -m analysis.gd_curve --dim 20 --num_pairs 20 --steps 50 --out gd_metrics.json
 """
@@ -43,10 +43,17 @@ def parser() -> cli.Parser:
     built.add_argument("--step_size", choices=STEP_SIZES, default="one_step", help="how the step size is chosen")
     built.add_argument("--damping", type=POSITIVE, help="factor of the step size (.75 for one_step, 1 for spectral)")
     built.add_argument("--start", choices=STARTS, default="zero", help="where descent starts")
-    built.add_argument("--ridge", type=NOT_NEGATIVE, help="penalty of that ridge regression (Bayes' if not given)")
+    built.add_argument(
+        "--ridge",
+        type=NOT_NEGATIVE,
+        help="penalty of the ridge regression of --start ridge (default: the Bayes-optimal one)",
+    )
     built.add_argument("--num_tasks", type=TASKS, default=5000, help="tasks")
     built.add_argument(
-        "--seed", type=SEED, default=0, help="seed of the tasks: a run of this seed is evaluated on them"
+        "--seed",
+        type=SEED,
+        default=0,
+        help="seed of the tasks; a run with this data seed is evaluated on the same ones",
     )
     built.add_argument("--like", type=in_path, help="run directory whose distribution of tasks and seed to take")
     built.add_argument("--out", type=out_file, default="gd_metrics.json", help="file to write")

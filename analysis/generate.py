@@ -107,7 +107,9 @@ def check(flags: argparse.Namespace) -> None:
     require(flags.prompt != "", "--prompt is empty; a model goes on from at least one character")
 
 
-COMMAND = Command("generate", "Goes on from a prompt as a run on text does.", measure, add_flags, check, locks=True)
+COMMAND = Command(
+    "generate", "Continues a prompt with a run that was trained on text.", measure, add_flags, check, locks=True
+)
 
 if __name__ == "__main__":
     COMMAND.launch()

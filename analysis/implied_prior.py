@@ -177,7 +177,7 @@ def measure(run: Path, flags: argparse.Namespace) -> Mapping[str, Any]:
     return shown | of_priors
 
 
-COMMAND = Command("implied_prior", "Finds the prior that a decoder of Markov chains infers by.", measure)
+COMMAND = Command("implied_prior", "Finds the prior that a decoder's predictions on Markov chains imply.", measure)
 
 if __name__ == "__main__":
     COMMAND.launch()

@@ -165,7 +165,11 @@ def verdict(rolled_out: bool, ratios: np.ndarray, losses: np.ndarray, zero: floa
 def add_flags(parser: cli.Parser) -> None:
     """How many tasks and layers, the roll-out's damping, and where to write."""
     parser.add_argument("--num_tasks", type=TASKS, default=5000, help="tasks")
-    parser.add_argument("--layers", type=LAYERS, help="layers (50 for one layer rolled out, else those of the stack)")
+    parser.add_argument(
+        "--layers",
+        type=LAYERS,
+        help="number of layers (50 if one layer is applied repeatedly, else the depth of the stack)",
+    )
     parser.add_argument("--damping", type=POSITIVE, help="damping of a roll-out (.75)")
     parser.add_argument("--out", type=out_file, help=f"file to write ({layout.LAYERWISE} of the run)")
 

@@ -76,7 +76,7 @@ def write(loaded: ComparedRun) -> list[dict[str, Any]]:
 
 COMMAND = Command(
     "over_training",
-    "Compares a run at every snapshot of its training with gradient descent, and GD++ where it has several steps.",
+    "Compares a run at every snapshot of its training with gradient descent and, if it has several layers, with GD++.",
     lambda run, flags: write(load_compared(run)),
 )
 

@@ -125,7 +125,9 @@ def write(loaded: LoadedRun, tasks: int | None = None) -> dict[str, Any]:
 
 def add_flags(parser: cli.Parser) -> None:
     """How many tasks."""
-    parser.add_argument("--tasks", type=TASKS, help="tasks, drawn as the test set is, which is taken if not given")
+    parser.add_argument(
+        "--tasks", type=TASKS, help="number of tasks to draw like the test set (default: the test set itself)"
+    )
 
 
 def _rows(values: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -210,11 +210,16 @@ def _stage(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _add(parser: cli.Parser) -> None:
     cli.add_list(parser, "--also", in_path, [], "further runs of the same training with other seeds")
-    parser.add_argument("--setting", help="which of llc.csv, by the beginning of its name (default: the only one)")
+    parser.add_argument(
+        "--setting", help="setting in llc.csv, by the first characters of its name (default: the only one)"
+    )
     parser.add_argument("--usable", action="store_true", help="leave out checkpoints that are not usable")
     cli.add_former_names(parser, "usable", ["healthy"])
     parser.add_argument(
-        "--bound", type=POSITIVE, default=BOUND, help="largest slope on a plateau, in heights of the curve per log step"
+        "--bound",
+        type=POSITIVE,
+        default=BOUND,
+        help="largest slope on a plateau, per log step, as a share of the curve's height",
     )
     parser.add_argument("--z", type=POSITIVE, default=Z, help="standard errors that a change must exceed")
     parser.add_argument("--length", type=LENGTH, help="length scale of the fit in log step (default: the likeliest)")

@@ -74,8 +74,8 @@ def check(flags: argparse.Namespace) -> None:
 
 def add_flags(parser: cli.Parser) -> None:
     """The pairs and the metric."""
-    texts = ", ".join(CORRUPTIONS)
-    parser.add_argument("--corruption", choices=CORRUPTIONS, default="labels", help=f"what differs in a pair: {texts}")
+    text = "what differs between the two contexts of a pair"
+    parser.add_argument("--corruption", choices=CORRUPTIONS, default="labels", help=text)
     parser.add_argument("--pairs", type=PAIRS, default=200, help="pairs of contexts that are drawn")
     parser.add_argument("--seed", type=SEED, default=0, help="of the contexts")
     parser.add_argument("--sigma", type=POSITIVE, default=1.0, help="noise on the labels")

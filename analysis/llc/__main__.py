@@ -39,7 +39,10 @@ from icl_lab.store.atomic import write_csv
 from icl_lab.store.lock import locked
 from icl_lab.store.rundir import read_status
 
-EXECUTOR = "who estimates the checkpoints: process, ray or slurm do each as a task; without, this process all in turn"
+EXECUTOR = (
+    "what estimates the checkpoints: process, ray or slurm handle each as a separate task; otherwise, and by default, "
+    "this process does, one after another"
+)
 # of the rows that are printed
 COLUMNS = ("step", "llc", "llc_low", "llc_high", "predicted", "loss", "saturation", "verdict", "reasons")
 CURVE_COLUMNS = (
@@ -116,11 +119,11 @@ def _new(row: dict[str, Any], shown: list[dict[str, Any]]) -> Iterator[dict[str,
 def _add(parser: cli.Parser) -> None:
     text = f"which: {SELECTIONS} (default: last; with --follow all)"
     parser.add_argument("--checkpoints", type=selection, metavar="WHICH", help=text)
-    cli.add_list(parser, "--nbetas", POSITIVE, (), "a curve over these nbeta, and over --gammas")
-    cli.add_list(parser, "--gammas", POSITIVE, (), "a curve over these gamma, and over --nbetas")
-    text = "of the minimum, if it is known: the curve then ends in lambda, not in the LLC at an nbeta"
+    cli.add_list(parser, "--nbetas", POSITIVE, (), "estimate a curve: at each of these nbeta and each of --gammas")
+    cli.add_list(parser, "--gammas", POSITIVE, (), "estimate a curve: at each of these gamma and each of --nbetas")
+    text = "multiplicity of the minimum, if known; the curve then gives lambda, not only the LLC at one nbeta"
     parser.add_argument("--multiplicity", type=Whole(1, 1000), metavar="M", help=text)
-    parser.add_argument("--follow", action="store_true", help="estimate beside the training, until that has ended")
+    parser.add_argument("--follow", action="store_true", help="estimate while the run is training, until it ends")
     parser.needs("blackjax", when=lambda flags: flags.sampler == "hmc")
     choice.add_flags(parser, EXECUTOR)
     add_flags(parser)

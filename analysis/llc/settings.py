@@ -138,9 +138,9 @@ FLAGS: Mapping[str, str] = {
     "burn_in": "draws at the beginning of a chain that are left out",
     "draws": "draws of a chain that are kept",
     "thin": "steps between two draws",
-    "mask": "regular expression: only parameters whose module/name it is found in move",
+    "mask": "regular expression: sample only parameters whose module/name has a match; the others stay at w*",
     "sampler": "sgld, rmsprop (scales the step of each parameter), sghmc (keeps a part of the last step) or hmc",
-    "friction": "of sghmc: the part of the last step that is not kept",
+    "friction": "sghmc: the fraction of the last step that is dropped",
     "descend": "steps of full-batch descent from w* before the chains begin",
     "seed": "seed of the chains",
 }

@@ -120,10 +120,26 @@ def add_flags(parser: cli.Parser) -> None:
     """What is probed, for what, where, and on how many contexts."""
     known = ", ".join(TARGETS)
     cli.add_list(parser, "--activations", str, DEFAULT, "addresses; * stands for anything")
-    cli.add_list(parser, "--targets", str, (), f"targets: {known}; all that the contexts have if not given")
+    cli.add_list(parser, "--targets", str, (), f"targets: {known} (default: all that the contexts have)")
     parser.add_argument("--target", type=in_path, help="NPZ file of targets of your own, each [contexts, ...]")
     rows = Either((ALL,), ALL, Whole(-100_000, 100_000))
-    cli.add_list(parser, "--positions", rows, (), "rows of tokens, from 0 or from the end, or all; the last query's")
-    parser.add_argument("--steps", type=Whole(0, MOST_STEPS), help="steps of gradient descent; as many as layers")
-    parser.add_argument("--eta", type=POSITIVE, help="its step size, eta/N; the run's")
-    parser.add_argument("--tasks", type=TASKS, help="contexts, drawn as the evaluation's, which are taken if not given")
+    cli.add_list(
+        parser,
+        "--positions",
+        rows,
+        (),
+        "rows of tokens, from 0 or, if negative, from the end, or all (default: the last query's)",
+    )
+    parser.add_argument(
+        "--steps",
+        type=Whole(0, MOST_STEPS),
+        help="steps of gradient descent (default: the number of layers up to the activation)",
+    )
+    parser.add_argument(
+        "--eta",
+        type=POSITIVE,
+        help="step size of gradient descent, eta/N (default: the run's, or the best for its contexts)",
+    )
+    parser.add_argument(
+        "--tasks", type=TASKS, help="number of contexts to draw like the evaluation set (default: that set itself)"
+    )
