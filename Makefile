@@ -27,7 +27,7 @@ demo_copy: $(STAMP) ## two layers on interleaved tokens: a softmax layer copies,
 demo_seeds: $(STAMP) ## five seeds of the main experiment, trained together
 	$(PY) -m scripts.demo_seeds $(ARGS)
 
-smoke_train: $(STAMP) ## four short runs with what must hold of them; fails if it does not
+smoke_train: $(STAMP) ## trains four short runs and checks them; fails if a check fails
 	bash scripts/smoke.sh $(ARGS)
 
 figs: $(STAMP) ## draws the figures of the demo runs, and of the tables of sweeps, again from their files
@@ -42,10 +42,10 @@ eval_order: $(STAMP) ## orders of the context's pairs, in training and evaluatio
 eval_order_inference: $(STAMP) ## orders at evaluation, of runs trained in random order
 	$(PY) -m eval_order --train_ordering random --out results_order_inference.csv $(ARGS)
 
-eval_order_noise: $(STAMP) ## orders at evaluation under label noise (p .25, .5), trained with that noise in random order
+eval_order_noise: $(STAMP) ## orders at evaluation under label noise (p .25, .5), of runs trained with that noise in random order
 	$(PY) -m eval_order $(NOISY_ORDERS) --out results_order_noise.csv $(ARGS)
 
-eval_order_noise_inference: $(STAMP) ## orders at evaluation under label noise (p .25, .5), trained clean in random order
+eval_order_noise_inference: $(STAMP) ## orders at evaluation under label noise (p .25, .5), of runs trained clean in random order
 	$(PY) -m eval_order $(NOISY_ORDERS) --train_noise_mode clean --out results_order_noise_inference.csv $(ARGS)
 
 NOISY_ORDERS = --ordering random,easy2hard,hard2easy --train_ordering random \
@@ -82,7 +82,7 @@ solutions: $(STAMP) ## which solutions one layer finds: report/solutions.md, its
 theory: $(STAMP) ## what theory predicts of trained transformers: report/theory.md, its claims and figures; PROFILE=quick or full
 	$(PY) -m studies.run theory --profile $(or $(PROFILE),quick) $(ARGS)
 
-eval_languages: $(STAMP) ## models of membership in regular languages, compared with gradient descent and others on codes
+eval_languages: $(STAMP) ## models of membership in regular languages, compared with baselines such as gradient descent
 	$(PY) -m eval_languages $(ARGS)
 
 eval_diversity: $(STAMP) ## decoders trained on pools of M tasks, compared with ridge and dMMSE
@@ -108,16 +108,16 @@ gpu-check: $(STAMP) ## on a GPU: numerical tests, the benchmark and the studies'
 llc-validation: $(STAMP) ## the LLC estimator where the answer is known: docs/llc/validation.md (ten minutes; ARGS=--quick: one)
 	$(PY) -m scripts.llc_validation $(ARGS)
 
-llc-targets: $(STAMP) ## what an estimate of the LLC has to give, in NumPy: docs/llc/targets.csv (seven minutes)
+llc-targets: $(STAMP) ## the LLC values that estimates are validated against, computed in NumPy: docs/llc/targets.csv (seven minutes)
 	$(PY) -m scripts.llc_targets $(ARGS)
 
 test: lint ## the tests, less the slow ones and those of test-robust
 	$(PY) -m pytest -m "not slow and not robust" $(IN_TWO) $(ARGS)
 
-test-robust: $(STAMP) ## the tests of locks, kills, executors, installation, files of others, fuzz; CI runs them behind those of test
+test-robust: $(STAMP) ## the tests of locks, kills, executors, installation, foreign files and fuzzing; CI runs them after the others
 	$(PY) -m pytest -m "robust and not slow" $(IN_TWO) $(ARGS)
 
-test-all: lint ## all tests, with programs that are optimised as a user's are; installs what clusters need
+test-all: lint ## all tests, with programs compiled as for users, fully optimised; installs what clusters need
 	$(PY) -m pip install --quiet --disable-pip-version-check -r requirements-ray.txt -r requirements-slurm.txt \
 	-r requirements-tensorboard.txt -r requirements-wandb.txt -r requirements-notebook.txt
 	XLA_FLAGS= $(PY) -m pytest $(IN_TWO) $(ARGS)

@@ -1,4 +1,4 @@
-"""Effects with their intervals, from a study's table of contrasts: a row for each, the models side by side in it.
+"""Effects with their intervals, from a study's table of contrasts: one row per contrast, with models side by side.
 
 python -m plots.effects --from contrasts.csv --out DIR
 """

@@ -1,4 +1,4 @@
-"""The figures of a sweep, from its table: means over seeds with intervals, nothing of different settings in one line.
+"""The figures of a sweep, from its table: means over seeds with intervals; no line mixes settings.
 
 python -m plots.fig_templates --from results.csv --out DIR
 """
@@ -103,7 +103,7 @@ def main(argv: list[str]) -> None:
     parser = cli.Parser(PROG, "Draws the figures of a sweep from its table.")
     parser.add_argument("--from", dest="source", metavar="FROM", type=in_path, required=True, help="the sweep's CSV")
     parser.add_argument("--out", type=out_folder, required=True, help="folder of the figures")
-    choice.add_flags(parser, "setting whose values have panels apart, such as train_noise_mode")
+    choice.add_flags(parser, "setting with a panel for each of its values, such as train_noise_mode")
     flags = parser.parse(argv)
     with no_garbage_collection():
         for line in chain(*draw_sweep(flags.source, flags.out, None, flags.where, flags.panels)):

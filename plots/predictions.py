@@ -74,7 +74,7 @@ def _draw_panel(panel: Axes, rows: pd.DataFrame, looks: dict[str, tuple[str, str
 def main(argv: list[str]) -> None:
     """The command line."""
     text = "Draws predicted against measured changes of the loss."
-    draw_from_table(argv, "plots.predictions", text, "the table of their agreement", draw_predictions)
+    draw_from_table(argv, "plots.predictions", text, "CSV of predicted and measured changes", draw_predictions)
 
 
 if __name__ == "__main__":

@@ -230,7 +230,7 @@ def parser() -> cli.Parser:
     target.add_argument("--wandb", metavar="PROJECT", help="project of Weights & Biases")
     built.add_argument("--wandb_dir", type=out_folder, default=Path("wandb_runs"), help="folder of its offline runs")
     built.add_argument("--online", action="store_true", help="let Weights & Biases upload")
-    built.add_argument("--follow", action="store_true", help="go on with what is trained, until Ctrl-C")
+    built.add_argument("--follow", action="store_true", help="keep copying while runs train, until Ctrl-C")
     return built
 
 

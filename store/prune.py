@@ -1,4 +1,4 @@
-"""Deletes runs: first it lists them, then it deletes these and no others, and of each the files in its manifest.
+"""Deletes runs: first lists them, then deletes exactly those, and only the files in each run's manifest.
 
 python -m store.prune runs --status failed,diverged --older_than 7d
 python -m store.prune runs --status failed,diverged --older_than 7d --delete CODE
@@ -100,7 +100,7 @@ def delete(entry: Entry, below: Path) -> list[str]:
 
 def parser() -> cli.Parser:
     """The flags."""
-    built = cli.Parser("store.prune", "Lists runs to delete, and with the list's code deletes them.")
+    built = cli.Parser("store.prune", "Lists runs to delete; given the code that the list ends with, deletes them.")
     built.add_argument("folder", metavar="DIR", type=in_path, nargs="?", default=rundir.RUNS, help="folder to search")
     cli.add_list(built, "--status", _status, ("failed", "diverged"), f"of the runs: {', '.join(rundir.STATUSES)}")
     built.add_argument("--older_than", type=_duration, default=timedelta(), help="as in 30min, 12h or 7d; default: 0d")

@@ -1,4 +1,4 @@
-"""Prints a table of the runs below a folder, newest first, with the hosts of those that run, and its sweeps.
+"""Lists the runs below a folder, newest first, with the hosts of running ones, and the statuses of its sweeps.
 
 python -m store.runs [DIR]
 """

@@ -1,4 +1,4 @@
-"""How often a rule errs on a claim whose true value lies at an edge of its range, under the looks that were taken.
+"""How often a decision rule errs when a claim's true value lies at an edge of its range, repeated looks included.
 
 python -m studies.error_rates
 
@@ -65,7 +65,8 @@ def allowed(draws: int, error: float = ERROR) -> float:
 def parser() -> cli.Parser:
     """The flags."""
     built = cli.Parser(
-        "studies.error_rates", "Simulates how often each rule wrongly reproduces or contradicts a claim."
+        "studies.error_rates",
+        "Simulates how often each decision rule wrongly calls a claim reproduced or contradicted.",
     )
     built.add_argument("--report", type=out_folder, default="report", help="folder of the results")
     return built

@@ -45,10 +45,12 @@ def parser() -> cli.Parser:
     built = cli.Parser("studies.run", "Trains what a study needs, measures its claims and writes its page.")
     built.add_argument("study", help=f"{', '.join(RUNS_DIRS)}, or the file of a conjecture or a study: FILE.py")
     built.add_argument("--profile", choices=PROFILES, default="quick", help="how much of it")
-    cli.add_list(built, "--claims", str, (), "these claims alone, of whichever study and profile")
-    built.add_argument("--controls", action="store_true", help="with --claims: measure their controls alone, again")
+    cli.add_list(built, "--claims", str, (), "only these claims, whatever their study and profile")
+    built.add_argument(
+        "--controls", action="store_true", help="with --claims: measure only their controls, and measure them anew"
+    )
     replication.add_flags(built)
-    text = f"folder of the results; default: {REPORT}, of a file {CONJECTURES}"
+    text = f"folder of the results; default: {REPORT}, or {CONJECTURES} for a FILE.py"
     built.add_argument("--report", type=out_folder, help=text)
     add_execution_flags(built, None, None)
     built.needs("jinja2")

@@ -265,8 +265,12 @@ def parser() -> cli.Parser:
 def add_table_flags(built: cli.Parser) -> None:
     """The flags for rows in the CSV that are not planned."""
     group = built.add_mutually_exclusive_group()
-    group.add_argument("--append", action="store_true", help="keep rows in the CSV that are not planned here")
-    group.add_argument("--replace_table", action="store_true", help="drop such rows; their runs stay")
+    group.add_argument("--append", action="store_true", help="keep the CSV's rows of runs that are not in this plan")
+    group.add_argument(
+        "--replace_table",
+        action="store_true",
+        help="drop the CSV's rows of runs that are not in this plan; the runs stay",
+    )
 
 
 def main(argv: list[str]) -> None:

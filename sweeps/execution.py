@@ -56,7 +56,9 @@ def add_execution_flags(built: cli.Parser, out: str | None, runs_dir: str | None
     built.add_argument("--out", type=out_file, default=out, help="the CSV")
     built.add_argument("--runs_dir", type=out_folder, default=runs_dir, help="folder of the runs")
     choice.add_flags(built)
-    built.add_argument("--width", type=WIDTH, help="trainings in a pack; default: the executor's")
+    built.add_argument(
+        "--width", type=WIDTH, help="trainings that run together as a pack; default: depends on the executor"
+    )
     built.add_argument("--shard", type=_shard, default=(1, 1), help="i/n: only the i-th of n parts of the plan")
     built.add_argument("--dry_run", action="store_true", help="print what would be done")
     built.add_argument("--overwrite", action="store_true", help="retrain all runs of the plan")

@@ -25,7 +25,7 @@ from icl_lab.sweeps.sources import named
 
 SWEEP = "any field as an axis, FIELD=VALUES, as in lr=1e-3,3e-3 or attention=(softmax,linear),(linear); may be repeated"
 FILE = {"data", "file", "data.file"}  # names of the field for a file of contexts
-ZIP = "one axis whose fields move together, as in lr=1e-3,1e-4 steps=1000,5000; may be repeated"
+ZIP = "several fields as one axis, whose values change together, as in lr=1e-3,1e-4 steps=1000,5000; may be repeated"
 
 
 def add_flags(built: cli.Parser, family: Family, defaults: Mapping[str, Sequence[Any]]) -> None:
@@ -42,7 +42,9 @@ def add_flags(built: cli.Parser, family: Family, defaults: Mapping[str, Sequence
         cli.add_former_names(built, flag.name, flag.former)
     for flag in _settings(family):
         add_flag(built, flag)
-    text = "start all runs from the parameters of a finished run or of a file, as runners do; --sweep takes several"
+    text = (
+        "start all runs from the parameters of a finished run or of a file; to compare several: --sweep init_from=..."
+    )
     built.add_argument(f"--{INIT_FROM}", metavar="RUN[@STEP]", type=source, help=text)
     cli.add_word_lists(built, family.lists)
     built.config_keys = [key for key in leaves(preset(next(iter(family.models))).to_dict()) if key not in RESERVED]

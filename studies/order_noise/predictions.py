@@ -247,7 +247,10 @@ def _rounded(value: float) -> float:
 
 def parser() -> cli.Parser:
     """The flags."""
-    built = cli.Parser("studies.order_noise.predictions", "Writes what a step size for each position predicts.")
+    built = cli.Parser(
+        "studies.order_noise.predictions",
+        "Writes what gradient descent with a step size for each position predicts for the study's contrasts.",
+    )
     built.add_argument("--report", type=out_folder, default="report", help="folder of the results")
     built.add_argument(
         "--tasks",
