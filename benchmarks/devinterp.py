@@ -27,11 +27,15 @@ FEW = Whole(1, 1000, "more take days")
 
 def parser() -> cli.Parser:
     """The flags."""
-    built = cli.Parser(WRITER, "Compares our estimates of the LLC with devinterp's: accuracy, and seconds to it.")
+    built = cli.Parser(
+        WRITER, "Compares our estimates of the LLC with devinterp's: accuracy, and the seconds that it takes."
+    )
     built.add_argument("--python", required=True, metavar="PYTHON", help="interpreter that has PyTorch and devinterp")
     cli.add_list(built, "--models", str, [], f"models; default: {', '.join(CASES)}")
     built.add_argument("--turns", type=FEW, default=3, help="turns, each with fresh processes of both libraries")
-    built.add_argument("--warm", type=FEW, default=3, help="further estimates of each in a turn, in warm processes")
+    built.add_argument(
+        "--warm", type=FEW, default=3, help="further estimates by each library in a turn, in warm processes"
+    )
     built.add_argument("--out", type=out_folder, default="docs/llc", help="folder of the table and the page")
     cli.add_quiet(built)
     return built

@@ -58,7 +58,9 @@ def parser() -> cli.Parser:
     cli.add_list(
         built, "--results", in_path, [], f"files of results, of which the first is drawn; default: all of {RESULTS}"
     )
-    built.add_argument("--page", type=out_file, default="benchmarks/performance.md", help="page with the markers")
+    built.add_argument(
+        "--page", type=out_file, default="benchmarks/performance.md", help="page to fill in, between its bench markers"
+    )
     return built
 
 

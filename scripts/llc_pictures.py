@@ -216,7 +216,9 @@ def _drawn(path: Path, pictures: Sequence[Picture], columns: int, width: float) 
 
 def parser() -> cli.Parser:
     """The flags."""
-    built = cli.Parser("scripts.llc_pictures", "Draws the chains of each verdict and reason for docs/llc/reference.md.")
+    built = cli.Parser(
+        "scripts.llc_pictures", "Draws example chains for each LLC verdict and reason, for docs/llc/reference.md."
+    )
     built.add_argument("--out", type=out_folder, default="docs/figures", help="folder of the figures")
     return built
 

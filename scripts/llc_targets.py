@@ -1,4 +1,4 @@
-"""Computes what an estimate of the LLC has to give, by closed forms, quadrature and HMC; `make llc-targets`.
+"""Computes the LLC values that estimates are validated against, in closed form, by quadrature and HMC.
 
 python -m scripts.llc_targets [--out docs/llc]
 
@@ -24,7 +24,7 @@ TABLE = "targets.csv"
 
 def parser() -> cli.Parser:
     """The flags."""
-    built = cli.Parser(WRITER, "Computes what an estimate of the LLC has to give: some minutes.")
+    built = cli.Parser(WRITER, "Computes the LLC values that estimates are validated against, in some minutes.")
     built.add_argument("--out", type=out_folder, default="docs/llc", help="folder of the table")
     return built
 

@@ -48,7 +48,7 @@ def parser() -> cli.Parser:
     built.needs("blackjax")
     built.add_argument("--quick", action="store_true", help="the first case of each section: a minute, not ten")
     built.add_argument(
-        "--targets", type=in_path, default="docs/llc/targets.csv", help="what estimates have to give, of llc_targets"
+        "--targets", type=in_path, default="docs/llc/targets.csv", help="CSV of the right values, from llc_targets"
     )
     built.add_argument("--out", type=out_folder, default="docs/llc", help="folder of the tables")
     return built

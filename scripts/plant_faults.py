@@ -123,7 +123,9 @@ def parser() -> cli.Parser:
     built.needs("pytest", when=lambda flags: not flags.list)
     built.add_argument("--list", action="store_true", help="say what there is, and plant nothing")
     cli.add_list(built, "--only", str, [], "the faults to plant, all if not given")
-    built.add_argument("--from", dest="first", metavar="NAME", help="the first of them, to go on where it was stopped")
+    built.add_argument(
+        "--from", dest="first", metavar="NAME", help="first fault to plant, to continue where a stopped run was"
+    )
     built.add_argument("--all", action="store_true", help="run all tests, not only the files that a fault names")
     built.add_argument("--seconds", type=Number(1.0), default=900.0, help="time for the tests of a fault")
     return built
