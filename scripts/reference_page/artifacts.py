@@ -21,10 +21,11 @@ D dimensions, W channels."""
 COLUMNS = """## Columns of a sweep's CSV
 
 Settings first, then results. A number that is not finite is an empty field. Baselines of plugins add `NAME_loss` and
-`NAME_ratio`, with `_se`, in rows that ask for them; a plugin's posterior mean adds what the others have.
+`NAME_ratio`, with `_se`, in rows that ask for them; a plugin's posterior mean adds the same columns as the built-in
+ones.
 
-Rows of runs with `keep_best` also have `measured_params`, whose their numbers are (`last`), `measured_step`,
-`best_step` and `best_eval_loss`."""
+Rows of runs with `keep_best` also have `measured_params` (the parameters that their numbers are of: `last`),
+`measured_step`, `best_step` and `best_eval_loss`."""
 TARGETS = """## Make targets
 
 `make TARGET ARGS="--seed 1"` hands flags on; `PYTHON=python3.12` chooses the interpreter; `make env CUDA=1` is for a

@@ -88,7 +88,7 @@ def _command(name: str) -> Iterator[str]:
     base, like = _like(name, parser)
     rows = [row for row in rows_of(parser) if row not in base]
     if like:
-        yield f"It has the flags of `{like}`" + (", but:" if rows else ".")
+        yield f"It has the flags of `{like}`" + (", with these differences:" if rows else ".")
     if rows:
         yield table(HEAD, rows)
 

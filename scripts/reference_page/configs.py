@@ -18,8 +18,8 @@ from icl_lab.src.registries import ALGORITHM, ALWAYS, BASELINES, CORRUPTED, KNOW
 
 BASELINES_OF_ALL = """## Baselines
 
-The predictors that models are compared with. None knows the label of the query or the task; each knows what stands
-here. The function has the baseline's name."""
+The predictors that models are compared with. None knows the label of the query or the task; the last
+column says what each one knows. The function has the baseline's name."""
 COMPARED = {
     ALWAYS: "every run",
     ALGORITHM: "every run, by `analysis.algorithm_distance`",
@@ -38,8 +38,8 @@ PRESETS_OF_ALL = """## Presets
 `--preset default`, or `--preset paper`, which has the published values. Some models have `--preset published`, what the
 published code does where it departs from the paper: [fidelity.md](../fidelity.md). A preset sets these fields; the
 others have their defaults. Where there is an `init_scale`, initial weights are truncated normal of variance
-`init_scale` / layers / fan-in; with `merged` these are the products of attention, which those of factors of variance
-scale s resemble at s² / layers."""
+`init_scale` / layers / fan-in. With `merged` these weights are the products W_K^T W_Q and P W_V. Separate factors of
+variance scale s start with products like merged ones of scale s² / layers."""
 EARLIER = """### Earlier names
 
 Still read, on command lines, in Python and in the configs of runs."""

@@ -25,28 +25,28 @@ flag; `versions`, `variables` (of the environment, which may change bits; empty:
 pack width; `kernel`, `kernel_why`; seeds; `start`, `end`, `compile_seconds`, `run_seconds` (training alone);
 `chunk_steps`, `sources`, `sources_changed`; `keeps_state`, `extends`, `init_from` (docs/contract.md); `bitwise`,
 `resumed_elsewhere`; `error` of a failed run"""
-METRICS = """one object a line, at step 0, every `eval_every` steps, logarithmically spaced ones and the last: `step,
-train_loss, eval_loss`, and further ones of the evaluation batch: of regression `eval_gd_loss, eval_preds_diff,
-eval_model_diff, eval_model_cos`; of layerwise `eval_gd_loss`; of sine `eval_initial_loss`, the loss before the context;
-of diversity the losses and distances `eval_id_...` and `eval_ood_...`; of tokens `eval_losses` by position and
-`eval_kl_...`, the mean divergence of the model from each predictor; with `--log_norms` `train_grad_norm,
-param_norm, lr`. Earlier names are read"""
-SUMMARY = """the last record, `num_steps`, of a run that ended early `stopped_early` (`step`, `reason`), with
-`--keep_best` `best` (`step`, `eval_loss`), `headline` (losses on the test set with standard errors), `trained`,
-`loss_convention`; of regression `contexts`, `alignment`,
-`one_step`, `ood`, `copying`; of sine `functions`; of layerwise `layerwise`"""
+METRICS = """one JSON object per line, at step 0, every `eval_every` steps, at logarithmically spaced steps and at the
+last: `step, train_loss, eval_loss`, and further numbers on the evaluation batch: of regression `eval_gd_loss,
+eval_preds_diff, eval_model_diff, eval_model_cos`; of layerwise `eval_gd_loss`; of sine `eval_initial_loss`, the loss
+before the context; of diversity the losses and distances `eval_id_...` and `eval_ood_...`; of tokens `eval_losses` by
+position and `eval_kl_...`, the mean divergence of the model from each predictor; with `--log_norms` `train_grad_norm,
+param_norm, lr`. Files with the names of earlier versions can be read too"""
+SUMMARY = """the last record; `num_steps`; `stopped_early` (`step`, `reason`) if the run ended early; `best` (`step`,
+`eval_loss`) with `--keep_best`; `headline` (losses on the test set with standard errors), `trained`,
+`loss_convention`; of regression `contexts`, `alignment`, `one_step`, `ood`, `copying`; of sine `functions`; of
+layerwise `layerwise`"""
 BATCH = """the evaluation batch: `x, y, x_query, y_query, w`; of layerwise and diversity several queries a context
-(`x_query` [B,Q,D], `y_query` [B,Q]); of tokens `x` [B,R], the symbols that are read, and `y_query` [B,T-1], those that
-come"""
+(`x_query` [B,Q,D], `y_query` [B,Q]); of tokens `x` [B,R], the input symbols, and `y_query` [B,T-1], the symbols to
+predict"""
 PREDICTIONS = """predictions on the evaluation batch: of regression `tf, gd` [B]; of sine `before, after` [B]; of
-diversity `id_tf, id_dmmse, id_ridge, ood_...` [B,K]; of tokens log-probabilities [B,T-1] of the symbols
-that come, `tf` and, of the first sequences, predictors"""
+diversity `id_tf, id_dmmse, id_ridge, ood_...` [B,K]; of tokens log-probabilities [B,T-1] of the next symbols: `tf` and,
+on the first sequences, each predictor"""
 CONTEXTS = """`train` and `eval` settings in force, the difficulty used, and whether each had an effect:
 `order_had_effect`, `noise_had_effect`, `placement_had_effect`"""
 ALIGNMENT = """`l2_pred_diff` (RMS), `align_cos` (= `model_cos`), `preds_diff` (mean absolute), `model_diff`, `slope`
 of its predictions on gradient descent's, `eta` and how it was chosen"""
-OOD = """`alpha, test_mse, gd_test_mse` and their standard errors; `labels`: `scaled`, they follow the scaled inputs,
-or `kept`"""
+OOD = """`alpha, test_mse, gd_test_mse` and their standard errors; `labels`: `scaled` if they follow the scaled
+inputs, else `kept`"""
 SHIFTS = """`shift, predictor, loss, loss_se`; `closed_form`: the expected loss of the preconditioned step, or the
 `reason` that it has none"""
 ON_CORRUPTED = """losses of predictors that know of the corruption: `gd_clean_step`, `gd_tuned_step`, `linear_mmse`,
@@ -57,8 +57,8 @@ EVALUATION = (
     "`loss_se` over contexts, the model's `ratio` to it on the same contexts with `ratio_se`, and the `reason` where "
     "one is not defined; `facts`: steps, step sizes, what was estimated; `data`, `sha256` of the file"
 )
-VOCABULARY = """the pieces of text that the numbers of symbols stand for: `letters`, the first of them, and `merges`,
-the numbers of the two symbols that each further one is made of"""
+VOCABULARY = """the piece of text that each symbol's number stands for: `letters`, the first symbols, then `merges`, the
+numbers of the two symbols that each further one joins"""
 PROBES = (
     "a row for each score: `target`, `steps` of descent where it depends on them, `activation`, `position` (a row "
     "of tokens), `probe` (`trained`, and the controls `untrained`, `other_context`, `tokens`; `read_out`), `measure` "
@@ -76,19 +76,19 @@ predicted: `..._rms`, and `..._r2`, null with a `reason` where positions are exc
 SEPARATION = """by layer, head and score: clean and noisy means, `auroc` with its interval, `auroc_raw`,
 `auroc_position`, change from the clean twin; the model's influence; gradient descent's values; under `detectors` what
 a detector of corruption reaches (`mask_bayes`, `loo_gd`), on `tasks` contexts; null, never NaN"""
-OVER_TRAINING = """a row a snapshot: `tf_loss`; `loss, preds_diff, model_diff, model_cos` of gradient descent (`gd_...`)
-and, for several linear layers, of GD++ with learned rates (`gd_plus_plus_...`); of interleaved tokens `own, next,
-other, other_with_next` of copying.json's `averaged_before_norm`, and `..._x` of its `averaged_before_norm_x`"""
-COPYING = """the first layer's sensitivity to `own, next, other` tokens, and `next_over_other`; with the published
-"other", all but its own, `other_with_next, next_over_other_with_next`; in the channels of x and y, and in those of x
-alone (`averaged_before_norm_x, per_task_x`); `untrained`: the same before training"""
-SOLUTIONS = """which `solution` of the population loss the layer has found; `swapped_share`: how much of it swaps inputs
-and labels; `rank` and eigenvalues (`shares`) of its effective step, over the best step size; population losses
-of the layer, of gradient descent (`best`) and of the `mixed` point where it is a minimum"""
+OVER_TRAINING = """a row for each snapshot: `tf_loss`; `loss, preds_diff, model_diff, model_cos` of gradient descent
+(`gd_...`) and, for several linear layers, of GD++ with learned rates (`gd_plus_plus_...`); of interleaved tokens `own,
+next, other, other_with_next` of copying.json's `averaged_before_norm`, and `..._x` of its `averaged_before_norm_x`"""
+COPYING = """the first layer's sensitivity to `own, next, other` tokens, and `next_over_other`; in `other_with_next,
+next_over_other_with_next` "other" is all tokens but its own, as published; in the channels of x and y, and in those
+of x alone (`averaged_before_norm_x, per_task_x`); `untrained`: the same before training"""
+SOLUTIONS = """which `solution` of the population loss the layer has found; `swapped_share`: how much of the layer swaps
+inputs and labels; `rank` of the layer's effective step, and its eigenvalues divided by the best step size (`shares`);
+population losses of the layer, of gradient descent (`best`) and of the `mixed` point where it is a minimum"""
 DISTANCE = """the transformer and the algorithms with as many steps: `step` (`final`, or that of a snapshot), `row`,
 `column`, `measure` (`cosine` of sensitivities, `difference`: mean absolute, of predictions, `loss_ratio`: row over
-column; `loss` and `loss_replaced_N`, with N replaced labels, of the row alone), `value`, `value_se`; an empty value
-where one is not defined, with the `reason` of an algorithm"""
+column; with an empty `column` the `loss` of `row`, and `loss_replaced_N` with N replaced labels), `value`,
+`value_se`; an empty value where one is not defined, with the `reason` of an algorithm"""
 COMPARED = """losses with standard errors, paired ratio and difference, `preds_diff`, `l2_pred_diff`, `model_diff`,
 `model_cos`; in the transformer's run"""
 MAPS = "a head's map in one context, and its mean size over all; of linear attention raw scores of any sign and scale"
@@ -123,28 +123,28 @@ gap with the ends of its 95 % interval `low`, `high`, over `n` pairs, null with 
 error; `estimate`, the share to first order (attribution patching)"""
 ABLATIONS = """a row for each head, MLP and block (`table`) and `ablation` (zero, mean, resample): `metric`, `layer`,
 `head`; mean `change` of the metric over `n` clean contexts, of the prediction the mean squared change, with the ends
-of its 95 % interval `low`, `high`; `estimate`, the change to first order, which a squared change has not"""
+of its 95 % interval `low`, `high`; `estimate`, the change to first order (none of squared changes)"""
 DYNAMICS = """a row for each checkpoint of the run (`trajectory`) and of one random walk of its steps (`random walk`):
 `series`, `step`, scores `pc1, pc2, pc3`, the same smoothed (`..._smooth`), and the smoothed curve's `curvature_...` in
 each plane"""
-DYNAMICS_FACTS = """shares of variance `explained`, with `cosines` 6 / (pi k)^2; `forms` from the strongest:
-`checkpoint`, `step`, `point` [3], `strength` (nats), `spread`, `planes`, `p`; `p_forms`, null below fifty checkpoints;
-`null`: the same of `walks` random walks"""
-STAGES = """a row for each stage: `series` (`LLC`, or `loss alone`: of nbeta (L_null - L(w*))), `data_seed`,
-`init_seed`, `start`, `end` (steps), `type` (A: the LLC rises, B: it falls, `undecided`), `delta_loss`, `delta_llc`,
-each with `..._se`"""
+DYNAMICS_FACTS = """shares of variance `explained`, and those of cosines, 6 / (pi k)^2 (`cosines`); `forms`, strongest
+first: `checkpoint`, `step`, `point` [3], `strength` (nats), `spread`, `planes`, `p`; `p_forms`, null below fifty
+checkpoints; `null`: the same of `walks` random walks"""
+STAGES = """a row for each stage: `series` (`LLC`, or `loss alone`: nbeta (L_null - L(w*)) in place of the LLC),
+`data_seed`, `init_seed`, `start`, `end` (steps), `type` (A: the LLC rises, B: it falls, `undecided`), `delta_loss`,
+`delta_llc`, each with `..._se`"""
 DEVELOP_TABLE = (
     "of each checkpoint: `developmental_metrics.csv`, the LLC of each setting (`llc_NAME`, `loss_NAME`, "
     "`verdict_NAME`, `reasons_NAME`), and components of the essential dynamics"
 )
 DEVELOP_STAGES = """a row for each stage and setting: the checkpoints `start` and `end`, `type`, `claimed`, the changes
-`delta_loss` and `delta_llc` with `delta_llc_se`, what the nulls say the latter is (`delta_predicted`, `delta_of_loss`,
-`delta_annealed`), p-values of its differences from 0 and these (`p_zero`, `p_predicted`, `p_of_loss`; `p_annealed`, of
-the branches' from 0), `sampled` and `differs`"""
-DEVELOP = """`settings`, each LLC as a line in the loss, `usable` checkpoints (and those `sampled_at_all` unsaturated
-settings), `estimates` (by setting: `steps`, `losses`, `llc` of each chain, `predicted`, `predicted_error`, `sampled`),
-`milestones` as in `stages.json`, the fitted `curve`, `change_points`, `stages`, `largest_changes` (as rows of
-`stages.csv`), `dynamics` as in `essential_dynamics.json`"""
+`delta_loss` and `delta_llc` with `delta_llc_se`, the `delta_llc` that each null hypothesis gives (`delta_predicted`,
+`delta_of_loss`, `delta_annealed`), p-values of its differences from 0 and these (`p_zero`, `p_predicted`, `p_of_loss`;
+`p_annealed`, of the branches' from 0), `sampled` and `differs`"""
+DEVELOP = """`settings`, the linear fit of each LLC on the loss (`lines`), `usable` checkpoints (and those
+`sampled_at_all` unsaturated settings), `estimates` (by setting: `steps`, `losses`, `llc` of each chain, `predicted`,
+`predicted_error`, `sampled`), `milestones` as in `stages.json`, the fitted `curve`, `change_points`, `stages`,
+`largest_changes` (as rows of `stages.csv`), `dynamics` as in `essential_dynamics.json`"""
 STAGES_FACTS = """`setting`, `settings`, `rule` (the flags); `checkpoints`, what was fitted; `curve`: `length`,
 `jitter`, `evidence`, `has_shape` and, over steps, `llc` and `slope` with `..._se`; `milestones`: `step`, `since`,
 `until`, `slope`, `sides` (where the LLC changes significantly), `support`, 90 % interval `low`, `high`, `usable`,
@@ -155,12 +155,18 @@ CURVATURE = """a row for each checkpoint, `nbeta` and `gamma`: the largest eigen
 `h_min`, its `trace` with `trace_error`, the `slope`, and the quadratic prediction `predicted` with its four parts"""
 ESTIMATED, CALIBRATED = "`analysis.llc`", "`analysis.llc_calibrate`"
 CAPTURED, COMPARING = "`--save_attention`", "`analysis.compare_sine`"
-MEASURED = "regression on corrupted or ordered contexts, where it takes a second; sweeps; `analysis.comparators`"
+MEASURED = "regression on corrupted or ordered contexts, if it takes about a second; sweeps; `analysis.comparators`"
 FILES = (
     File(
-        layout.MANIFEST, EVERY, "a header, then `file` for each file that a command wrote here, before it was written"
+        layout.MANIFEST,
+        EVERY,
+        "a header, then a `file` line for each file that a command writes here, added before it is first written",
     ),
-    File(layout.CONFIG, EVERY, "the resolved config: `schema_version`, `family`, its fields, what it is made with"),
+    File(
+        layout.CONFIG,
+        EVERY,
+        "the resolved config: `schema_version`, `family`, its fields, and the plugins, arrays and runs it builds on",
+    ),
     File(layout.META, EVERY, META),
     File(layout.METRICS, EVERY, METRICS),
     File(layout.SUMMARY, EVERY, SUMMARY),
@@ -171,15 +177,19 @@ FILES = (
     File(
         f"{layout.CHECKPOINTS}/",
         EVERY,
-        "what a resume needs, and the snapshots so far; of a run that is done the last state",
+        "what a resume needs, and the snapshots so far; for a finished run, its last state",
     ),
     File(layout.ANALYSIS_BATCH, EVERY, BATCH),
     File("figs/loss.png", EVERY, "losses over training, a panel for each unit; not in sweeps"),
     File(layout.SNAPSHOTS, "`--config.snapshots=true`", "`step` and every parameter, with a leading axis of records"),
-    File(layout.LOSSES, "`analysis.losses`", "`step, loss, loss_se` on the evaluation batch, a row a snapshot"),
+    File(layout.LOSSES, "`analysis.losses`", "`step, loss, loss_se` on the evaluation batch, a row for each snapshot"),
     File(layout.PREDICTIONS, "regression, sine, diversity, tokens", PREDICTIONS),
-    File(layout.ORDERING_INDEX, REGRESSION, "of the evaluation batch, int32 [B,N]: position i holds the pair drawn so"),
-    File(layout.NOISE_MASK, REGRESSION, "of the evaluation batch, bool [B,N]: position i holds a corrupted pair"),
+    File(
+        layout.ORDERING_INDEX,
+        REGRESSION,
+        "evaluation batch, int32 [B,N]: entry i is the index, as drawn, of the pair at position i",
+    ),
+    File(layout.NOISE_MASK, REGRESSION, "evaluation batch, bool [B,N]: whether the pair at position i is corrupted"),
     File("analysis/ordering_idx.npy", REGRESSION, "a copy"),
     File("analysis/noise_mask.npy", REGRESSION, "a copy"),
     File("analysis/train_ordering_idx.npy", REGRESSION, "the same of the first training batch"),
@@ -191,7 +201,12 @@ FILES = (
     ),
     File(layout.OOD, "regression; `analysis.ood_eval`", OOD),
     File(layout.SHIFTS, "`analysis.shifts`", SHIFTS),
-    File(layout.WEIGHTS, REGRESSION, "`kq` = W_K^T W_Q, `pv` = P W_V [L,heads,W,W]; rescaled; the construction's"),
+    File(
+        layout.WEIGHTS,
+        REGRESSION,
+        "`kq` = W_K^T W_Q, `pv` = P W_V [L,heads,W,W]; `rescaled_...`: both rescaled; `construction_...`: those of the "
+        "construction that does gradient descent",
+    ),
     File(layout.COPYING, "`twolayer`; `analysis.copying`", COPYING),
     File(layout.SOLUTIONS, "one linear layer on clean contexts; `analysis.solutions`", SOLUTIONS),
     File(
