@@ -33,7 +33,7 @@ def check(study: Study) -> None:
     """`ConfigError` for the first claim with which something is wrong."""
     names = [claim.name for claim in study.claims]
     twice = next((name for name in names if names.count(name) > 1), "")
-    require(not twice, f"claim {twice} is stated twice; a name has one claim")
+    require(not twice, f"two claims are named {twice}; each claim needs a name of its own")
     rules = {**OF_ALL, **OF_THE_HOUSE} if study.file is None else OF_ALL
     for claim in study.claims:
         for wrong in (rule(study, claim) for rule in rules.values()):
@@ -48,12 +48,13 @@ def check_readings(study: Study, claims: Iterable[Claim], read: Read) -> None:
         if set(before) != set(now):
             raise ConfigError(
                 f"{claim.name} was read on seeds {_listed(before)}, and its runs have seeds {_listed(now)}; "
-                f"a further look is a new reading on fresh seeds: {_way_out(study)}"
+                f"to measure it again, use a new reading on fresh seeds: {_way_out(study)}"
             )
         for (name, earlier), seeds in read.items():
             again = sorted(set(seeds) & set(now)) if name == claim.name and earlier < reading else []
             require(
-                not again, f"reading {reading} of {claim.name} is of seeds that reading {earlier} saw: {_listed(again)}"
+                not again,
+                f"reading {reading} of {claim.name} has seeds that reading {earlier} used already: {_listed(again)}",
             )
 
 

@@ -26,7 +26,7 @@ def check(conjecture: Conjecture, config: Any, file: Path) -> None:
     """
     name, model = conjecture.algorithm, conjecture.model
     if not has_queries(config):
-        require(not name, f"{model} predicts no labels of queries; state a measure of its runs alone")
+        require(not name, f"{model} predicts no labels of queries; leave algorithm out, and state only a measure")
         return
     if name:
         known = why_not(config)

@@ -26,7 +26,7 @@ def alpha_of(looks: tuple[int, ...]) -> float:
     time. `ValueError` for looks that do not grow, and for a look at fewer than two seeds, which has no interval.
     """
     if not looks or min(looks) < 2 or any(later <= earlier for earlier, later in pairwise(looks)):
-        raise ValueError(f"looks {looks} must be growing numbers of at least 2 seeds")
+        raise ValueError(f"looks {looks} must be increasing numbers of seeds, each at least 2")
     if len(looks) == 1:
         return ERROR
     return ALPHAS.get(looks) or _simulated(looks)

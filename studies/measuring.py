@@ -230,7 +230,9 @@ def _done(
     with exit_when_stopped(RESUME_HINT) as signals:
         for outcome in run(tasks, lambda amount: None, signals):
             if outcome.died:
-                raise StoreError(f"the process that {past} {outcome.task.name} has died; the same command goes on")
+                raise StoreError(
+                    f"the process that {past} {outcome.task.name} has died; run the same command again to continue"
+                )
             if outcome.error is not None:
                 raise outcome.error
             if not (outcome.stopped and outcome.value is None):  # else it may not have begun

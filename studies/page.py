@@ -101,7 +101,9 @@ def _check(study: Study, path: Path) -> None:
         if does == "setting":
             _setting(study, *words)
     for line, number in numbers_by_hand(text):
-        raise ConfigError(f"{path}, line {line}: {number} is typed by hand; fill it in, as by {{{{ value(...) }}}}")
+        raise ConfigError(
+            f"{path}, line {line}: {number} is typed by hand; insert it, for example by {{{{ value(...) }}}}"
+        )
 
 
 def numbers_by_hand(text: str) -> list[tuple[int, str]]:

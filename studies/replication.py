@@ -55,7 +55,7 @@ def check_flags(flags: argparse.Namespace, default_profile: str) -> None:
     if flags.controls:
         raise cli.UsageError("a replication measures its controls too; leave --controls out")
     if flags.profile != default_profile:
-        raise cli.UsageError("a replication is of single claims, whichever profile they are of; leave --profile out")
+        raise cli.UsageError("a replication measures the named claims, whatever their profile; leave --profile out")
     if twice := [seed for seed in dict.fromkeys(flags.seeds) if flags.seeds.count(seed) > 1]:
         raise cli.UsageError(f"seed {twice[0]} stands twice in --seeds, and a run counts once")
 

@@ -102,7 +102,7 @@ def _of_file(file: Path, flags: argparse.Namespace) -> int:
 def _own(study: Study, flags: argparse.Namespace) -> int:
     """A user's own study, or some of its claims, with results in a folder of its name."""
     if flags.controls or flags.seeds:
-        raise cli.UsageError("--controls and --seeds are of the studies here; leave them out for a study of your own")
+        raise cli.UsageError("--controls and --seeds are only for the built-in studies; leave them out for your own")
     check_devices()
     flags.report = (flags.report or out_folder(CONJECTURES)) / study.name
     chosen = _named(flags.claims, {claim.name: (study, claim) for claim in study.claims})

@@ -56,7 +56,7 @@ def closed_form_over_best(power: float) -> Measure:
         data = read_config(run).data
         eigenvalues = fixed_eigenvalues(data)
         if eigenvalues is None:
-            raise ValueError("covariances that are drawn have no one power")
+            raise ValueError("each context draws its own covariance, so no power of it can precondition all of them")
         noise = data.noise_std**2 / 2
         other, best = (
             loss(diagonal, data) + noise for diagonal in (scaled(eigenvalues**power, data), preconditioner(data))

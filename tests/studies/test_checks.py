@@ -72,7 +72,7 @@ def test_a_right_claim_and_a_right_main_result_pass() -> None:
 
 
 def test_a_name_has_one_claim() -> None:
-    with pytest.raises(ConfigError, match=r"^claim mine is stated twice"):
+    with pytest.raises(ConfigError, match=r"^two claims are named mine"):
         checks.check(study(claim(), claim("other"), claim(low=0.8)))
 
 
@@ -118,7 +118,7 @@ def test_a_further_reading_is_of_seeds_that_no_earlier_one_saw(monkeypatch: pyte
     monkeypatch.setattr(history, "last_reading", lambda name: 2)
     mine = study(claim())
     checks.check_readings(mine, mine.claims, {("mine", 1): tuple(range(8, 16))})
-    with pytest.raises(ConfigError, match=r"^reading 2 of mine is of seeds that reading 1 saw: 5, 7$"):
+    with pytest.raises(ConfigError, match=r"^reading 2 of mine has seeds that reading 1 used already: 5, 7$"):
         checks.check_readings(mine, mine.claims, {("mine", 1): (5, 7, 20)})
 
 
@@ -131,7 +131,7 @@ def test_the_command_refuses_a_further_look_before_training(ran: Ran, tmp_path: 
     assert (done.status, done.out) == (2, "")
     assert done.err == (
         "error: size_5_ratio was read on seeds 0 to 2, and its runs have seeds 0 to 7; "
-        "a further look is a new reading on fresh seeds: plan it in studies/history.csv\n"
+        "to measure it again, use a new reading on fresh seeds: plan it in studies/history.csv\n"
     )
     assert (tmp_path / "ledger" / ledger.TABLE).read_bytes() == written
     assert not (tmp_path / "runs").exists()

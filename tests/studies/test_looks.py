@@ -47,5 +47,5 @@ def test_the_table_is_what_the_simulation_gives(at: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("at", [(), (1, 3), (5, 3), (3, 3)])
 def test_looks_that_do_not_grow_are_an_error(at: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match="growing numbers"):
+    with pytest.raises(ValueError, match="increasing numbers"):
         looks.alpha_of(at)

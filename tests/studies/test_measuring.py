@@ -78,7 +78,7 @@ def test_a_process_that_dies_is_said(tmp_path: Path) -> None:
     next(found)
     for child in workers_of(os.getpid()):
         os.kill(child, signal.SIGKILL)
-    with pytest.raises(StoreError, match="has died; the same command goes on"):
+    with pytest.raises(StoreError, match="has died; run the same command again to continue"):
         list(found)
 
 

@@ -100,7 +100,7 @@ def test_an_unknown_claim_names_the_nearest_and_controls_are_measured_with_their
     assert (done.returncode, done.stderr) == (2, "error: unknown claim 'own_momen', did you mean own_moment?\n")
     done = run(tmp_path, "--controls")
     assert done.returncode == 2
-    assert "--controls and --seeds are of the studies here" in done.stderr
+    assert "--controls and --seeds are only for the built-in studies" in done.stderr
 
 
 def test_other_seeds_than_those_that_were_read_are_refused(tmp_path: Path) -> None:
@@ -116,4 +116,6 @@ def test_other_seeds_than_those_that_were_read_are_refused(tmp_path: Path) -> No
     assert done.stderr.startswith(
         "error: own_moment was read on seeds 1360 to 1362, and its runs have seeds 1360 to 13"
     )
-    assert done.stderr.endswith("a further look is a new reading on fresh seeds: state it as a claim of another name\n")
+    assert done.stderr.endswith(
+        "to measure it again, use a new reading on fresh seeds: state it as a claim of another name\n"
+    )
