@@ -81,7 +81,9 @@ def _setting(column: str, source: Path) -> dict[str, list[str]]:
     names |= {f"eval_{name}": name for name in PHRASES if f"train_{name}" in PHRASES}
     if column and column not in names:
         known = ", ".join(PHRASES)
-        raise StoreError(f"panels of {source} cannot be parted by {column}{did_you_mean(column, names)}: {known} can")
+        raise StoreError(
+            f"{source} cannot be split into panels by {column}{did_you_mean(column, names)}: choose {known}"
+        )
     return {"apart": [names[column]]} if column else {}
 
 

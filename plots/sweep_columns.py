@@ -63,7 +63,7 @@ def read_columns(path: Path, asked: Asked, where: Sequence[Where] = ()) -> tuple
 
 def _check_kinds(path: Path, table: pd.DataFrame, asked: Asked) -> None:
     if "seed" not in table or not holds_numbers(table["seed"]):
-        raise StoreError(f"{path} has no column seed of numbers, over which means are taken")
+        raise StoreError(f"{path} has no numeric column seed, over which means are taken")
     if len({*filter(None, asked)}) < len([*filter(None, asked)]):
         raise StoreError(f"x, y, hue and panels must be different columns, not {', '.join(filter(None, asked))}")
     if not holds_numbers(_numbers(table[asked.y])):
@@ -119,7 +119,9 @@ def _check_alike(path: Path, rows: pd.DataFrame, asked: Asked) -> None:
         choose = (
             f"--where {name}={values[0] if values[0] != 'nothing' else ''} chooses, --hue or --panels {name} parts them"
         )
-        raise StoreError(f"{path} has rows of one point that differ in {name} ({several}); {choose}{also}")
+        raise StoreError(
+            f"{path} has several rows for one point of the figure, which differ in {name} ({several}); {choose}{also}"
+        )
     losses = rows.groupby([*keys, "seed"], sort=False, dropna=False)[asked.y].agg(["min", "max"])
     apart = losses["max"] - losses["min"] > SAME * losses["min"].abs()
     if apart.any():

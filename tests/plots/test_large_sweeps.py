@@ -116,7 +116,7 @@ def test_panels_parts_by_a_setting(source: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        ({"panels": "placment"}, "cannot be parted by placment, did you mean placement?"),
+        ({"panels": "placment"}, "cannot be split into panels by placment, did you mean placement?"),
         ({"where": [Where("train_noise_mod", "clean")]}, "no column train_noise_mod, did you mean train_noise_mode?"),
         ({"where": [Where("p", "0.3")]}, "has no row to draw with p=0.3; its values are 0.1, 0.5"),
     ],

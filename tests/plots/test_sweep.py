@@ -218,15 +218,16 @@ WRONG: dict[str, tuple[pd.DataFrame, Asked, str]] = {
     ),
     "words": (grid(), Asked("lr", "model"), "has words in model, which cannot be drawn along y; numbers are in test_l"),
     "twice": (grid(), Asked("lr", "test_loss", "lr"), "must be different columns"),
-    "seed": (grid().drop(columns="seed"), Asked("lr", "test_loss"), "has no column seed of numbers"),
+    "seed": (grid().drop(columns="seed"), Asked("lr", "test_loss"), "has no numeric column seed"),
     "undone": (grid().assign(status="planned"), Asked("lr", "test_loss"), "has nothing to draw: no row is done with"),
     "mixed": (
         grid(),
         Asked("lr", "test_loss"),
-        "has rows of one point that differ in model.num_layers (1, 2, 3); --where model.num_layers=1 chooses, --hue or",
+        "has several rows for one point of the figure, which differ in model.num_layers (1, 2, 3); "
+        "--where model.num_layers=1 chooses, --hue or",
     ),
-    "of plain names": (mixed("batch_size", (8, 16)), Asked("lr", "test_loss"), "that differ in batch_size (8, 16)"),
-    "versions": (mixed("results_version", (4, 5)), Asked("lr", "test_loss"), "that differ in results_version (4, 5)"),
+    "of plain names": (mixed("batch_size", (8, 16)), Asked("lr", "test_loss"), "which differ in batch_size (8, 16)"),
+    "versions": (mixed("results_version", (4, 5)), Asked("lr", "test_loss"), "which differ in results_version (4, 5)"),
     "repeated": (mixed("note", (1, 2)), Asked("lr", "test_loss"), "has two results of one setting, training.lr=0.0001"),
 }
 
