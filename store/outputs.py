@@ -141,7 +141,7 @@ def out_folder(text: str) -> Path:
     run = _run_of(path)
     if run is not None and Path(os.path.realpath(run), layout.FIGURES) != Path(os.path.realpath(path)):
         where = "is a run directory" if Path(os.path.realpath(path)) == run else f"lies in the run {run}"
-        raise ArgumentTypeError(f"{path} {where}, which holds nothing but that run; choose another folder")
+        raise ArgumentTypeError(f"{path} {where}, where no other files may be written; choose another folder")
     _check_parents(path, path)
     return path
 
@@ -154,7 +154,9 @@ def run_directory(text: str) -> Path:
         raise ArgumentTypeError(f"{path} is a file, not a run directory")
     run = _run_of(path.absolute().parent)
     if run is not None:
-        raise ArgumentTypeError(f"{path} lies in the run {run}, which holds nothing but that run; choose another --out")
+        raise ArgumentTypeError(
+            f"{path} lies in the run {run}, where no other files may be written; choose another --out"
+        )
     if not path.exists():  # of a run that is done nothing is written
         _check_parents(path, path)
     return path

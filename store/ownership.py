@@ -272,7 +272,7 @@ def check(path: Path) -> None:
     places = {absolute, *list(absolute.parents)[:MAX_DEPTH]}
     for held in _held:
         if held.target in places and not held.is_ours():
-            raise StoreError(f"{held.target} was taken over by another process while this one stood still")
+            raise StoreError(f"{held.target} was taken over by another process while this one was suspended")
 
 
 def _beat_while_held() -> None:

@@ -132,7 +132,9 @@ def main(argv: list[str]) -> int:
             entries.append(entry)
     code = code_of(entries)
     if flags.delete not in (None, code):
-        raise StoreError(f"the list with the code {flags.delete} is not that of today, {code}; look at it first")
+        raise StoreError(
+            f"the list of runs has the code {code} now, not {flags.delete}; look at it without --delete first"
+        )
     for entry in entries:
         print(f"{printable(entry.path)}  {entry.status}  {age(entry.time, now)}  {size(entry.size)}")
     if not flags.delete:

@@ -108,7 +108,9 @@ def find_required(config: RunConfig, run: Path) -> list[Path]:
     """The finished runs that a run builds on, from its parent folder or `runs`; `StoreError` if one is missing."""
     required = config.required_runs() if config.requires else ()
     if len(required) != len(config.requires):
-        raise StoreError(f"{run}: its config requires {len(config.requires)} runs, but its family {len(required)}")
+        raise StoreError(
+            f"{run}: its config requires {len(config.requires)} runs, but its family requires {len(required)}"
+        )
     return [_find(identity, other, run) for identity, other in zip(config.requires, required, strict=True)]
 
 

@@ -157,7 +157,7 @@ def test_an_owner_that_stood_still_and_was_taken_over_writes_nothing_more(root: 
             write(first, "after\n")
             os.kill(first.pid, signal.SIGCONT)
             _, said = first.communicate(timeout=60)
-            assert "was taken over by another process while this one stood still" in said
+            assert "was taken over by another process while this one was suspended" in said
             assert first.returncode == 1
             owner = ownership.read(tmp_path / ".lock")
             assert owner is not None
@@ -275,7 +275,7 @@ def test_an_owner_that_is_gone_loses_the_lock_before_others_share_it(
     with elsewhere("b"), locked(tmp_path, shared=True, timeout=60):
         assert capsys.readouterr().err.count("taken over from process") == 1
         assert not is_ours(first)
-        with pytest.raises(StoreError, match="was taken over by another process while this one stood still"):
+        with pytest.raises(StoreError, match="was taken over by another process while this one was suspended"):
             replace_file(tmp_path / "file", b"late")
         with elsewhere("c"), locked(tmp_path, shared=True):
             assert capsys.readouterr().err == ""

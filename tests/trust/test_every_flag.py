@@ -155,14 +155,14 @@ BAD_PLACES: dict[Callable[[str], Path], dict[str, tuple[str, ...]]] = {
         "the path is empty": ("",),
         " is a file, not a folder": ("file",),
         " cannot be made: ": ("file/x", "file/x/y", "/proc/1/x"),
-        " is a run directory, which holds nothing but that run": ("run", "link", "earlier", "run/figs/.."),
-        ", which holds nothing but that run; choose another folder": IN_A_RUN,
+        " is a run directory, where no other files may be written": ("run", "link", "earlier", "run/figs/.."),
+        ", where no other files may be written; choose another folder": IN_A_RUN,
     },
     run_directory: {
         "the path is empty": ("",),
         " is a file, not a run directory": ("file",),
         " cannot be made: ": ("file/x", "/proc/1/x"),
-        ", which holds nothing but that run; choose another --out": IN_A_RUN,
+        ", where no other files may be written; choose another --out": IN_A_RUN,
     },
 }
 GOOD_PLACES = {
