@@ -203,7 +203,8 @@ def note_unknown(out: Path) -> str:
         return ""
     number = max(unknown[name] for name in names)
     who = f"{number} rows have" if number > 1 else "1 row has"
-    return f"{out}: {who} no {', '.join(names)}: {'their runs do' if number > 1 else 'its run does'} not say it"
+    where = "their runs" if number > 1 else "its run"
+    return f"{out}: {who} no {', '.join(names)}, which could not be read from {where}"
 
 
 def with_columns_of_others(values: Sequence[dict[str, Any]], present: Sequence[table.Line]) -> list[dict[str, Any]]:

@@ -138,5 +138,7 @@ def preview(points: Sequence[Point], chosen: Sequence[PlannedRun], how: Executio
     if trainings < places:
         widest = max(pack.trainings for pack in waiting)
         advice = f"; with --width {widest} there are fewer or none" if widest < how.width else ""
-        lines.append(f"{places - trainings} of {places} places in packs are empty and take a training's time{advice}")
+        lines.append(
+            f"{places - trainings} of {places} places in packs are empty and take as long as a training{advice}"
+        )
     return "\n".join(lines)

@@ -109,7 +109,7 @@ def test_a_row_whose_run_is_not_there_has_no_value_and_a_sentence_says_so(tmp_pa
     assert "training.lr" not in table(out)[0]  # what the other's is, nobody knows
     begun(rows("lsa1", **{"training.lr": 0.25, "training.steps": 31}), tmp_path / "d", out)
     assert [row["training.lr"] for row in table(out)] == ["", "0.5", "0.25"]
-    assert collect.note_unknown(out) == f"{out}: 1 row has no training.lr: its run does not say it"
+    assert collect.note_unknown(out) == f"{out}: 1 row has no training.lr, which could not be read from its run"
 
 
 def test_a_run_that_has_not_begun_has_the_fields_that_are_planned(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_a_field_that_a_run_does_not_have_is_known_to_be_empty(tmp_path: Path) -
     shutil.rmtree(tmp_path / "b")
     differing.stored_config.cache_clear()
     differing.planned_configs.cache_clear()
-    assert collect.note_unknown(out) == f"{out}: 1 row has no data.dim: its run does not say it"
+    assert collect.note_unknown(out) == f"{out}: 1 row has no data.dim, which could not be read from its run"
 
 
 def columns_of(axes: Axes, tmp_path: Path, model: str = "lsa1", **settings: Any) -> list[str]:

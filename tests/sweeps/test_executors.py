@@ -163,7 +163,7 @@ def test_a_dry_run_says_what_is_left_and_does_nothing(swept: Paths, tmp_path: Pa
     assert f"planned    {lost}" in each
     assert counts == "8 rows of 4 runs: 3 done, 1 planned"
     assert work.startswith("1 runs to do: 1 trainings in 1 packs of at most 8, executor packed; about 0 min")
-    assert places.startswith("7 of 8 places in packs are empty and take a training's time")
+    assert places.startswith("7 of 8 places in packs are empty and take as long as a training")
     assert places.endswith("with --width 1 there are fewer or none")
 
 

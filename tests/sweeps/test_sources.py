@@ -57,7 +57,7 @@ def test_sources_are_an_axis_and_its_column(source: Path, ending: dict[str, Any]
     assert [*column("init_from")] == ["none", *(config.init_from for config in expected[1:])]
     for config, step in zip(expected[1:], (4, 2), strict=True):
         assert f"init_from {config.init_from} is {source}@{step}\n" in done.out
-    assert "does not say it" not in done.out
+    assert "could not be read" not in done.out
 
 
 def test_one_source_is_that_of_all_runs_and_may_move_with_another_field(
