@@ -95,9 +95,9 @@ def _check_site(names: list[str], shapes: Mapping[str, Any], site: Site) -> None
         return
     layers = sorted({int(at.split(".")[1]) for at in names if at.startswith("blocks.")})
     named = ", ".join(map(str, layers)) or "none"
-    require(site.layer in layers, f"layer is {site.layer}; {', '.join(names)} are of the layers {named}")
+    require(site.layer in layers, f"layer is {site.layer}, but the layers of {', '.join(names)} are: {named}")
     alone = [at for at in names if not at.startswith("blocks.")]
-    require(not alone, f"{', '.join(alone)} is of no layer; leave layer away")
+    require(not alone, f"{', '.join(alone)} belongs to no layer; leave layer out")
 
 
 def _parts(run: Run, batch: Batch) -> tuple[Model, Any, Any, Mapping[str, jax.ShapeDtypeStruct]]:

@@ -217,7 +217,7 @@ def _names_of_plugins(config: Any) -> dict[str, str]:
 def _chosen(predictors: Mapping[str, Partial | str], names: tuple[str, ...]) -> Predictors:
     """Those of these names, or all; `ConfigError` for one that is not among them."""
     for name in names:
-        require(name in predictors, f"{name} is not what these runs are compared with")
+        require(name in predictors, f"{name} is not one of the predictors that these runs are compared with")
     return {name: predictors[name] for name in names or predictors}
 
 

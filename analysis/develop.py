@@ -147,8 +147,8 @@ def known_elsewhere(recipe: Recipe, others: Sequence[Path]) -> dict[str, tuple[n
         losses, llcs = (np.concatenate(parts) for parts in zip(*own, strict=True))
         if len(losses) < FEWEST_OF_LOSS:
             raise StoreError(
-                f"the runs of --also have {len(losses)} sampled checkpoints at the setting {name}, and a function of "
-                f"the loss needs {FEWEST_OF_LOSS}; develop more runs, or more of their checkpoints"
+                f"the runs of --also have {len(losses)} sampled checkpoints at the setting {name}, and a fit of the "
+                f"LLC to the loss needs {FEWEST_OF_LOSS}: run {typed('analysis.develop')} on more runs or checkpoints"
             )
         found[name] = losses, llcs
     return found
@@ -165,7 +165,10 @@ def _developed_at(run: Path, setting: Settings) -> tuple[np.ndarray, np.ndarray]
                 own = facts["estimates"][name]
                 sampled = np.array(own["sampled"], bool)
                 return np.array(own["losses"], float)[sampled], np.array(own["llc"], float).mean(axis=1)[sampled]
-    raise StoreError(f"{run} is developed at other settings; give it the same --settings and chains")
+    raise StoreError(
+        f"{run} was analysed at other settings; run {typed('analysis.develop')} --run {quote(str(run))} again, with "
+        "the --settings and chains that are given here"
+    )
 
 
 def check_others(run: Path, recipe: Recipe, others: Sequence[Path]) -> None:
@@ -365,7 +368,7 @@ def _setting(word: str) -> tuple[str, dict[str, Any]]:
 
 def _line(line: Mapping[str, Any] | None) -> str:
     if line is None:
-        return "no line in the loss: chains diverge at all checkpoints but two or fewer"
+        return "no linear fit of the LLC to the loss: chains diverge at all but two or fewer checkpoints"
     return (
         f"slope / -nbeta {line['slope_over_minus_nbeta']:.2f}, correlation with the loss {line['correlation']:.2f}, "
         f"{line['usable']} of {line['checkpoints']} checkpoints usable"
@@ -407,8 +410,8 @@ def _check(flags: argparse.Namespace) -> None:
     require(flags.checkpoints != "last", "checkpoints is 'last'; a development needs six checkpoints or more")
     require(
         flags.chains >= nulls.FEWEST,
-        f"chains is {flags.chains}; half of them find where stages begin and end, and half are tested, so that "
-        f"{nulls.FEWEST} are the fewest",
+        f"chains is {flags.chains}; at least {nulls.FEWEST} are needed, as half of them find where stages begin and "
+        "end, and the other half test them",
     )
     settings_of(flags)
 

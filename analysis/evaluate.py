@@ -90,7 +90,7 @@ def evaluate(
     if steps is not None:
         size("steps", steps)
         alone = not isinstance(getattr(model, "config", None), RegressionConfig)
-        require(alone, "a run of regression says how many steps baselines take; leave steps away")
+        require(alone, "a regression run already sets how many steps baselines take; leave steps out")
     for name in baselines or {}:
         require(name not in (MODEL, FITTED, *BASELINES), f"{name} is the name of a baseline already; take another")
     queries = queries_of(x, y, x_query, y_query, x_query is None and predicts_every_position(model, y))
@@ -160,8 +160,8 @@ def measure(directory: Path, flags: argparse.Namespace) -> Iterator[dict[str, An
     tested, trained = _split(data, sets_of(run.config) if own else None)
     pairs = None if data.fixed else most
     batch, _, left_out = take(data, tested, pairs, sequences)
-    least = f"{flags.data} has {len(batch.y)} contexts of the {most} pairs that {directory} takes, and its queries"
-    require(len(batch.y) > 1, f"{least}; two are needed")
+    least = f"{flags.data} has {len(batch.y)} contexts with the {most} pairs and the queries that {directory} takes"
+    require(len(batch.y) > 1, f"{least}; at least two are needed")
     arrays = batch[:2] if sequences else batch[:4]
     training = None if trained is None else take(data, trained, pairs, sequences).batch
     told = None if training is None else training[:2] if sequences else training[:4]

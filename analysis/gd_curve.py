@@ -80,8 +80,8 @@ def check(flags: argparse.Namespace) -> None:
     """`ConfigError` for invalid flags."""
     kept = flags.steps * flags.num_tasks
     numbers = flags.num_tasks * (flags.num_pairs + flags.num_queries) * flags.dim
-    require(numbers < 2**31, f"{flags.num_tasks} tasks of these sizes are {numbers} numbers, 2^31 or more; take fewer")
-    require(kept <= MOST_LOSSES, f"{flags.steps} steps of {flags.num_tasks} tasks are {kept} losses, more than 2^28")
+    require(numbers < 2**31, f"{flags.num_tasks} tasks of these sizes hold {numbers} numbers, 2^31 or more; use fewer")
+    require(kept <= MOST_LOSSES, f"{flags.steps} steps of {flags.num_tasks} tasks give {kept} losses, more than 2^28")
     if flags.damping is not None:
         require(flags.step_size in DAMPED, f"damping has no meaning for the step size {flags.step_size}")
     if flags.ridge is not None:

@@ -135,7 +135,10 @@ def with_rows(params: Any, config: TokensConfig, rows: int) -> dict[str, dict[st
 
 def _of_chains(loaded: LoadedRun) -> TokensConfig:
     config = loaded.of_family(TokensConfig.family).config
-    require(config.data.source == "markov", f"{loaded.run} is a run on {config.data.source}; this is of Markov chains")
+    require(
+        config.data.source == "markov",
+        f"{loaded.run} is a run on {config.data.source}; this analysis is only for Markov chains",
+    )
     checked: TokensConfig = config
     return checked
 

@@ -66,14 +66,15 @@ def layerwise(
     depth = ROLL_OUT_LAYERS if is_rolled_out(config) else config.model.num_layers
     layers = depth if layers is None else layers
     require(
-        is_rolled_out(config) or layers <= depth, f"layers is {layers}; this stack has {depth} and is not rolled out"
+        is_rolled_out(config) or layers <= depth,
+        f"layers is {layers}, and this stack has {depth}; only a single layer with d_model 0 is applied more often",
     )
     require(
         is_rolled_out(config) or damping is None, "damping has no meaning for a stack that is applied as it was trained"
     )
     damping = DAMPING if damping is None else damping
     num_tasks = config.test_tasks if num_tasks is None else num_tasks
-    require(num_tasks * layers < 2**28, f"{layers} layers of {num_tasks} tasks are 2^28 losses or more")
+    require(num_tasks * layers < 2**28, f"{layers} layers of {num_tasks} tasks give 2^28 losses or more; use fewer")
     c = damping * one_step_size(config.data)
     losses = over_tasks(_losses_of(loaded, layers, damping, c), config.data, config.data_seed, num_tasks)
     tf, gd, zero, to_reach = (losses.pop(name) for name in ("tf", "gd", "zero", "to_reach"))

@@ -100,7 +100,7 @@ def calibrate(
     points = [point for point in every if point.loss < estimator.null_loss]
     told = [
         f"step {point.step} is left out: its loss {point.loss:.4g} is not below the null predictor's "
-        f"{estimator.null_loss:.4g}, so that there is nothing to be degenerate"
+        f"{estimator.null_loss:.4g}, so it has learnt nothing that an LLC could describe"
         for point in every
         if not point.loss < estimator.null_loss
     ]
@@ -212,10 +212,10 @@ def advise(rows: Sequence[Mapping[str, Any]]) -> Advice:
     measured = ", ".join(f"{row['verdict']} at step {row['step']}" for row in usable[best])
     return Advice(
         best,
-        f"eps {best.eps:.3g}, nbeta {best.nbeta:.4g}, gamma {best.gamma:.4g}, sampler {best.sampler}: of {len(usable)} "
-        f"cells in {len(cells)} that are usable at every checkpoint the one with the weakest pull (gamma / nbeta "
-        f"{weakest:.3g}) and the narrowest intervals (±{100 * width(usable[best]):.0f} % of the LLC); it measures: "
-        f"{measured}",
+        f"eps {best.eps:.3g}, nbeta {best.nbeta:.4g}, gamma {best.gamma:.4g}, sampler {best.sampler}: "
+        f"{len(usable)} of {len(cells)} cells are usable at every checkpoint, and this one has the weakest pull (gamma "
+        f"/ nbeta {weakest:.3g}) and, at that pull, the narrowest intervals (±{100 * width(usable[best]):.0f} % of "
+        f"the LLC); it measures: {measured}",
         order,
     )
 

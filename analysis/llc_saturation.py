@@ -78,7 +78,7 @@ def line(name: str, rows: Sequence[Mapping[str, Any]]) -> Line:
     kept = _estimated(rows)
     require(has_line(rows), f"a line needs {LEAST} checkpoints with an estimate, {name} has {len(kept)}")
     losses, llcs = (np.array([row[column] for row in kept], float) for column in ("loss", "llc"))
-    require(bool(np.ptp(losses) > 0), "all checkpoints have one loss, of which nothing can be a line")
+    require(bool(np.ptp(losses) > 0), "all checkpoints have the same loss, so no line can be fitted")
     slope = float(np.polyfit(losses, llcs, 1)[0])
     eps, nbeta, gamma = (kept[0][column] for column in ("eps", "nbeta", "gamma"))
     return Line(

@@ -56,7 +56,7 @@ def _place(name: str, config: Any) -> str:
     if own in where or is_any:
         return REGRESSION if is_any else own
     require(config is None, f"{name} is not a baseline of runs of the family {getattr(config, 'family', '')}")
-    require(where != (LANGUAGES,), f"{name} is fitted on languages: baseline({name!r}, run) takes a run of theirs")
+    require(where != (LANGUAGES,), f"{name} is fitted on languages, so it needs a run on them: baseline({name!r}, run)")
     return where[0]
 
 

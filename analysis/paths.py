@@ -77,7 +77,9 @@ def losses_on_paths(loaded: LoadedRun, points: int = POINTS) -> dict[str, np.nda
     """
     config = loaded.config
     count = config.data.num_tasks
-    require(2 <= count < math.inf, f"{loaded.run} was trained on {count} tasks; a path joins two of a pool")
+    require(
+        2 <= count < math.inf, f"{loaded.run} was trained on {count} tasks; a path needs a finite pool of at least 2"
+    )
     shares = np.linspace(0, 1, points)
     tasks = np.asarray(pool_of(config, int(min(count, 8))))
     pairs = list(combinations(range(len(tasks)), 2))[:PAIRS]

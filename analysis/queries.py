@@ -49,8 +49,11 @@ def queries_of(
     x: ArrayLike, y: ArrayLike, x_query: ArrayLike | None, y_query: ArrayLike | None, every_position: bool
 ) -> Queries:
     """The queries of contexts: one for each, the last pair where none is given; or each pair but the first."""
-    require(x_query is None or y_query is not None, "x_query is given without y_query, whose labels are compared with")
-    require(not (every_position and x_query is not None), "every pair is a query already; leave x_query away")
+    require(
+        x_query is None or y_query is not None,
+        "x_query is given without y_query; losses need the labels of the queries",
+    )
+    require(not (every_position and x_query is not None), "every pair is already a query; leave x_query out")
     if not every_position:
         batch = batch_from_arrays(x, y, x_query, y_query)
         count, pairs, _ = batch.x.shape
@@ -59,7 +62,7 @@ def queries_of(
     whole = batch_from_arrays(x, y, sequences=True)
     pairs_x, pairs_y = np.asarray(whole.x), np.asarray(whole.y)
     count, length, dim = pairs_x.shape
-    require(length > 1, "the contexts have one pair, before which there is none")
+    require(length > 1, "the contexts have only one pair; a query needs at least one pair before it")
     seen = np.arange(length - 1) < np.arange(1, length)[:, None]  # [position, pair]
     before_x = np.where(seen[None, :, :, None], pairs_x[:, None, :-1], 0).reshape(-1, length - 1, dim)
     before_y = np.where(seen[None], pairs_y[:, None, :-1], 0).reshape(-1, length - 1)
@@ -71,7 +74,7 @@ def queries_of(
 
 
 def _checked(queries: Queries) -> Queries:
-    require(queries.contexts > 1, "there is one context; means over contexts have standard errors from two on")
+    require(queries.contexts > 1, "there is only one context; standard errors over contexts need at least two")
     return queries
 
 
@@ -104,5 +107,6 @@ def _called(function: Callable[..., Any], queries: Queries) -> Any:
         return function(queries.x, queries.y, queries.x_query)
     each = [np.asarray(function(batch.x, batch.y, batch.x_query)) for batch in queries.cut()]
     count = queries.contexts
-    require(all(found.shape == (count,) for found in each), f"a function must give {count} predictions, one a context")
+    fits = all(found.shape == (count,) for found in each)
+    require(fits, f"a function must give {count} predictions, one per context")
     return np.stack(each, axis=1).reshape(-1)

@@ -102,7 +102,7 @@ def _estimated(
 def _of_any(name: str, told: Sequence[RegressionConfig], queries: Queries, steps: int) -> np.ndarray | str:
     """The predictions of a baseline with the first facts that define it, or the first reason."""
     needed = [what for what in BASELINES[name].knows if what not in PAIRS]
-    reasons = [f"it has to know {KNOWLEDGE[needed[0]]}, and nobody says"] if needed else []
+    reasons = [f"it needs to know {KNOWLEDGE[needed[0]]}, which is not given"] if needed else []
     if not needed and not told:
         _, pairs, dim = queries.batch.x.shape
         nothing = RegressionConfig(data=DataConfig(dim, pairs), model=ModelConfig(num_layers=steps))

@@ -100,7 +100,8 @@ def model_on(loaded: ComparedRun, num_pairs: int, num_layers: int | None = None)
         model = replace(model, damping=model.damping * pairs / num_pairs)
     if num_layers is not None:
         require(
-            model.recurrent, f"other depths are for recurrent layers; these {model.num_layers} have their own weights"
+            model.recurrent,
+            f"only recurrent layers can be run at another depth; these {model.num_layers} have weights of their own",
         )
         model = replace(model, num_layers=num_layers)
     shifted = replace(config, model=model, data=replace(config.data, num_pairs=num_pairs))

@@ -26,7 +26,9 @@ from icl_lab.store.atomic import write_json
 def heads(config: RegressionConfig, params: Any) -> Point:
     """The merged parameters of a run's layer, by head; `ConfigError` for another model than one linear layer."""
     reason = reason_against(config)
-    require(not reason, f"solutions are those of one linear layer on clean contexts; {reason}")
+    require(
+        not reason, f"solutions are known only for one linear layer on clean contexts, and this run differs: {reason}"
+    )
     attention = params[f"{config.model.layer_names[0]}/attention"]
     layer = {name: np.asarray(values, np.float64) for name, values in attention.items()}
     found = heads_of(layer, config.data.dim, config.architecture.prediction_channel)

@@ -69,7 +69,9 @@ def power_law(m: np.ndarray, t: np.ndarray) -> PowerLaw:
     of training that cuts t* off belongs to no power law: leave those M out.
     """
     if m.ndim != 1 or t.ndim != 2 or t.shape[1] != len(m) or len(np.unique(m)) < 2:
-        raise ValueError(f"m {m.shape} and t {t.shape} are not a time for each seed and each of two or more M")
+        raise ValueError(
+            f"m {m.shape} and t {t.shape} do not match: m needs two M or more, and t a time for each seed and M"
+        )
     for name, values in (("M", m), ("t", t)):
         if not ((values > 0) & (values < np.inf)).all():
             raise ValueError(f"{name} is not above 0 and finite everywhere, so that it has no logarithm")
@@ -92,7 +94,7 @@ def verdict(
     if not all(0 <= value < np.inf for value in deltas):
         raise ValueError(f"Delta is a mean square, finite and at least 0; these are {deltas}")
     if not (delta_id_ridge_dmmse > 0 and delta_ood_dmmse_ridge > 0):
-        raise ValueError("ridge and dMMSE do not differ, so that nothing can be on one of them")
+        raise ValueError("ridge and dMMSE do not differ, so closeness to one of them is not defined")
     if delta_id_dmmse <= ON_DMMSE * delta_id_ridge_dmmse:
         return "dmmse"
     return "ridge" if delta_ood_ridge <= ON_RIDGE * delta_ood_dmmse_ridge else "between"
@@ -152,6 +154,6 @@ def _check(num_tasks: np.ndarray, small: np.ndarray, large: np.ndarray) -> None:
     if small.ndim != 2 or small.shape != large.shape or small.shape[1:] != num_tasks.shape or not len(small):
         raise ValueError(f"{small.shape} and {large.shape} are not [seeds, M] for {num_tasks.shape} numbers of tasks")
     if not ((np.diff(num_tasks) > 0).all() and (num_tasks > 0).all() and np.isfinite(num_tasks).all()):
-        raise ValueError("numbers of tasks must be above 0, finite and increasing; leave out a pool without end")
+        raise ValueError("numbers of tasks must be above 0, finite and increasing; leave out the infinite pool")
     if not all(((values > 0) & (values < np.inf)).all() for values in (small, large)):
         raise ValueError("Delta must be above 0 and finite for its logarithm")

@@ -33,7 +33,7 @@ def estimate(x: np.ndarray, y: np.ndarray) -> Estimated:
 
     x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
     scale = float(np.sqrt(np.mean(x**2)))
-    require(scale > 0 and bool(np.any(y)), "inputs or labels are all zero, of which nothing can be estimated")
+    require(scale > 0 and bool(np.any(y)), "inputs or labels are all zero, so nothing can be estimated from them")
     values, vectors = np.linalg.eigh(np.einsum("bid,bjd->bij", x, x))
     squares = np.einsum("bij,bi->bj", vectors, y) ** 2  # of the labels along the eigenvectors
     values, mean = np.maximum(values, 0), x.shape[2] * scale**2

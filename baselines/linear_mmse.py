@@ -80,10 +80,12 @@ def gaussian_posterior(batch: Batch, config: Contexts) -> Array:
     """
     data = config.data
     check_clean(config)
-    require(data.teacher == "linear", f"the posterior is of linear labels; the teacher is {data.teacher}")
+    require(
+        data.teacher == "linear", f"the posterior is defined only for linear labels, and the teacher is {data.teacher}"
+    )
     eigenvalues, power = fixed_eigenvalues(data), TASK_POWERS[data.task_covariance]
     shared = power == 0 or (eigenvalues is not None and data.axes == "coordinates")
-    require(shared, "the posterior is of tasks whose covariance no context draws for itself")
+    require(shared, "the posterior is defined only for tasks that have the same covariance in all contexts")
     deviations = np.ones(data.dim) if power == 0 or eigenvalues is None else eigenvalues**power
     scale = jnp.asarray(deviations, batch.x.dtype)
     white = batch._replace(
@@ -100,8 +102,8 @@ def posterior_noise(config: Contexts) -> float:
     check_clean(config)
     data = config.data
     plain = data.teacher == "linear" and data.task_covariance == "isotropic" and data.task_mean == 0
-    require(plain, "the posterior is of linear labels and of tasks without a mean or a covariance besides")
-    require(data.noise_std > 0, "noise_std is 0; the posterior is of labels with noise")
+    require(plain, "the posterior is defined only for linear labels, task_mean 0 and task_covariance isotropic")
+    require(data.noise_std > 0, "noise_std is 0; the posterior is defined only for labels with noise")
     return data.noise_std**2
 
 
@@ -155,7 +157,9 @@ def linear_mmse(batch: Batch, data: DataConfig, context: ContextConfig) -> Array
     `ConfigError` for distractor labels, and for a noise mode that `LINEAR_MMSE` does not have.
     """
     require(data.num_distractors == 0, "the linear MMSE predictor is not defined for distractor labels")
-    require(data.equal_tasks, "the linear MMSE predictor is of linear labels and isotropic tasks of mean 0")
+    require(
+        data.equal_tasks, "the linear MMSE predictor is defined only for linear labels and isotropic tasks of mean 0"
+    )
     if context.hit_rate == 0:
         return ridge(batch, bayes_penalty(data))
     require(

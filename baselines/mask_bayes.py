@@ -92,7 +92,9 @@ def check_masks(data: DataConfig, context: ContextConfig) -> None:
     """Raises `ConfigError`, a `ValueError`, where `mask_bayes` is undefined or intractable."""
     require(data.num_distractors == 0, "the posterior over masks is not defined for distractor labels")
     gaussian = data.equal_tasks and data.task_distribution == "gaussian"
-    require(gaussian, "the posterior over masks is of linear labels and isotropic Gaussian tasks of mean 0")
+    require(
+        gaussian, "the posterior over masks is defined only for linear labels and isotropic Gaussian tasks of mean 0"
+    )
     if context.hit_rate == 0:
         return
     require(
@@ -108,8 +110,8 @@ def check_masks(data: DataConfig, context: ContextConfig) -> None:
     )
     require(
         data.noise_std > 0 or data.num_pairs <= data.dim,
-        f"num_pairs is {data.num_pairs} with dim {data.dim} and no observation noise; more clean pairs than dimensions "
-        "have no density, so the posterior over masks needs noise_std above 0 or num_pairs at most dim",
+        f"num_pairs is {data.num_pairs} with dim {data.dim} and no observation noise; the labels of more clean pairs "
+        "than dimensions have no density, so the posterior over masks needs noise_std above 0 or num_pairs at most dim",
     )
 
 

@@ -59,11 +59,14 @@ def moments(data: DataConfig) -> Moments:
     `ConfigError` for labels that are not linear, distractor labels, tasks whose second moments are not known, and
     inputs without a variance or a fourth moment.
     """
-    require(data.teacher == "linear", f"the closed form is of linear labels; the teacher is {data.teacher}")
+    require(
+        data.teacher == "linear", f"the closed form holds only for linear labels, and the teacher is {data.teacher}"
+    )
     require(data.num_distractors == 0, "the closed form is not defined for distractor labels")
     require(
         TASK_DISTRIBUTIONS[data.task_distribution].uncorrelated,
-        f"the closed form is of tasks with uncorrelated coordinates of equal variance, not of {data.task_distribution}",
+        "the closed form holds only for tasks with uncorrelated coordinates of equal variance, not for "
+        f"{data.task_distribution}",
     )
     eigenvalues = fixed_eigenvalues(data)
     return _of_drawn(data) if eigenvalues is None else _of_fixed(data, eigenvalues)
@@ -97,7 +100,7 @@ def loss(a: np.ndarray, data: DataConfig) -> float:
     turned = data.axes == "rotated" and data.spectrum != "isotropic"
     require(
         not turned or bool(np.allclose(a, a[0])),
-        "the closed form of a preconditioner's loss is of contexts that share their axes",
+        f"axes is {data.axes}; this preconditioner's loss has a closed form only where contexts share their axes",
     )
     axis_moments = moments(data)
     return float(0.5 * np.sum(axis_moments.second * a**2 - 2 * axis_moments.first * a + axis_moments.tasks))
@@ -184,7 +187,7 @@ def closed_form(data: DataConfig, context: ContextConfig) -> np.ndarray:
         return preconditioner(data)
     if context.noise_mode not in CORRUPTED:
         raise ConfigError(
-            f"the closed form is of {', '.join(CORRUPTED)} and clean contexts, not of {context.noise_mode}"
+            f"the closed form holds only for {', '.join(CORRUPTED)} and clean contexts, not for {context.noise_mode}"
         )
     return best_diagonal(CORRUPTED[context.noise_mode](data, context), axes_alike(data))
 

@@ -31,7 +31,7 @@ class Contexts(Protocol):
 def check_clean(config: Contexts) -> None:
     """`ConfigError` if pairs of the training or of the test are corrupted, of which some baselines know nothing."""
     clean = config.train.hit_rate == 0 and config.eval.hit_rate == 0 and config.data.num_distractors == 0
-    require(clean, "it is of contexts without corrupted pairs or distractor labels")
+    require(clean, "it is defined only for contexts without corrupted pairs or distractor labels")
 
 
 def function(name: str, module: str = "") -> Callable[..., Any]:

@@ -28,7 +28,7 @@ def batch_from_arrays(
     count = np.shape(x)[0] if np.ndim(x) else 0
     data = of_arrays(x, y, x_query=x_query, y_query=np.zeros(count) if unlabelled else y_query, w=w)
     alone = data.lengths[0] == 1 and x_query is None and not sequences
-    require(not alone, "the data has one pair a context; the last is the query, so there must be another")
+    require(not alone, "each context has only one pair; as its last pair is the query, it needs at least two")
     batch = take(data, sequences=sequences).batch
     if not unlabelled:
         return batch

@@ -189,4 +189,4 @@ def _check_same(values: Mapping[str, Any], result: Mapping[str, Any]) -> None:
         given, now, default = (each[section] if section else each for each in (values, result, begun))
         for name in given if section else ("eval_tasks", "test_tasks"):
             is_own = name == "file" or given[name] in (None, default[name], now[name])
-            require(is_own, f"{name} is {given[name]}; with the data of {file} it is {now[name]}")
+            require(is_own, f"{name} is {given[name]}, but with the data of {file} it must be {now[name]}")

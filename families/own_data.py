@@ -120,7 +120,7 @@ def _check_shapes(arrays: dict[str, np.ndarray], where: str) -> None:
     require(len(shapes["x"]) == 3, f"{where} has x of shape {list(shapes['x'])}; it must be [n, N, D]")
     sizes = dict(zip("nND", shapes["x"], strict=True))
     require(min(sizes.values()) > 0, f"{where} has x of shape {list(shapes['x'])}, which holds no pair")
-    require(arrays["x"].size < TOO_MANY, f"{where} has 2^31 inputs or more, which no index counts")
+    require(arrays["x"].size < TOO_MANY, f"{where} has 2^31 inputs or more, too many for 32-bit indices")
     for name, shape in shapes.items():
         expected = tuple(sizes[letter] for letter in DIMENSIONS[name])
         require(
@@ -163,7 +163,7 @@ def _read_csv(path: Path) -> OwnData:
     with reading(path), warnings.catch_warnings():
         warnings.simplefilter("error")  # at lines with more fields than columns
         table = pd.read_csv(path, header=0, names=header, index_col=False, encoding="utf-8-sig", **words)
-    require(len(table) > 0, f"{path} has no line below its first, so no pair")
+    require(len(table) > 0, f"{path} has only a header line, and no pairs")
     require(not (table[CONTEXT] == "").any(), f"{path} has a line without a context")
     codes, names = pd.factorize(table[CONTEXT])
     order = np.argsort(codes, kind="stable")
@@ -184,7 +184,9 @@ def _check_header(header: list[str], path: Path) -> list[str]:
     twice = next((name for name in header if header.count(name) > 1), None)
     require(twice is None, f"{path} has two columns {twice}")
     inputs = [name for name in header if name not in (CONTEXT, LABEL, SPLIT)]
-    require(bool(inputs) and all(inputs), f"{path} has the columns {', '.join(header)}; it needs an input, with a name")
+    require(
+        bool(inputs) and all(inputs), f"{path} has the columns {', '.join(header)}; it needs inputs, each with a name"
+    )
     return inputs
 
 

@@ -45,7 +45,7 @@ def _check_frozen(run: Path, hashes: dict[str, str]) -> None:
     noted = rundir.read_meta(run).get(FROZEN, hashes)
     if noted != hashes:
         name = next(name for name in {*noted, *hashes} if noted.get(name) != hashes.get(name))
-        raise StoreError(f"{run} began with another {name} of the runs that it requires; --overwrite retrains it")
+        raise StoreError(f"{run} requires runs whose {name} has changed since it began; --overwrite retrains it")
 
 
 def note_frozen(run: Path, shared: Shared, config: RunConfig) -> None:

@@ -77,7 +77,7 @@ def shared_of(config: RunConfig) -> Mapping[str, Array | np.ndarray]:
     require(
         not changed,
         f"the shared array {changed[0].partition(':')[0] if changed else ''} has changed since the config of "
-        f"{config.name} was made; make it again, or bring back the array",
+        f"{config.name} was made; make the config again, or restore the array",
     )
     return arrays
 

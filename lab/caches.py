@@ -48,7 +48,7 @@ def private_folder(folder: Path) -> Path:
     folder.mkdir(mode=0o700, exist_ok=True)
     info = folder.lstat()
     if not stat.S_ISDIR(info.st_mode):
-        raise UnsafeFolder(f"{folder} is a link, not a folder; what is kept is believed, so it needs a real folder")
+        raise UnsafeFolder(f"{folder} is a link, not a folder; files there are trusted, so it must be a real folder")
     if info.st_uid != os.getuid():
         raise UnsafeFolder(f"{folder} belongs to another user; set XDG_CACHE_HOME to a folder of your own")
     if stat.S_IMODE(info.st_mode) != 0o700:

@@ -176,8 +176,8 @@ def check_variables() -> None:
     The values that each may have are in `lab.environment_variables`. An empty one counts as unset.
     """
     if sys.flags.optimize > 1:
-        problem = "Python is to leave out docstrings (-OO or PYTHONOPTIMIZE=2), which packages read"
-        raise UnusableEnvironment(f"{problem}; leave that away, or set PYTHONOPTIMIZE=1")
+        problem = "Python is set to strip docstrings (-OO or PYTHONOPTIMIZE=2), which some packages read"
+        raise UnusableEnvironment(f"{problem}; leave that out, or set PYTHONOPTIMIZE=1")
     unset_empty()
     sentence = refusal()
     if sentence:

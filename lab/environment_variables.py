@@ -41,7 +41,7 @@ class Group(NamedTuple):
 # Values that JAX cannot read end it with a traceback; these name them before.
 _BOOLEAN, _WHOLE, _WORD = "JAX takes 0 or 1", "JAX takes a whole number", "JAX does not know this value"
 _NUMERICS = "it changes what is computed, and no result of this laboratory was tested under it"
-_DEBUGGING = "it makes JAX raise errors in programs that are right, or where a run ends with the status diverged"
+_DEBUGGING = "it makes JAX raise errors in correct programs, or where a run would end with the status diverged"
 _COMPILER = "it changes the compiled programs, and no result of this laboratory was tested under it"
 
 TABLE = (

@@ -43,8 +43,8 @@ def why_changed(config: Mapping[str, Any]) -> str | None:
         if name in LOADED and LOADED[name].trained != digest:
             plugin = LOADED[name]
             return (
-                f"was trained with the plugin {name} as it was then (hash {digest}), and {plugin.path} has changed, "
-                f"its sources or its data (hash {plugin.trained}); give the plugin as it was"
+                f"was trained with another version of the plugin {name} (hash {digest}); sources or data of "
+                f"{plugin.path} have changed (hash {plugin.trained}), so give the plugin as it was"
             )
     return None
 

@@ -214,7 +214,7 @@ def conjecture(
     """
     from icl_lab.src import intervals  # imports NumPy
 
-    require(bool(str(says).strip()), "a conjecture begins with the sentence that it says")
+    require(bool(str(says).strip()), f"says is {says!r}; it must be the sentence that the conjecture claims")
     require(SEEDS.has(seeds), f"seeds is {seeds!r}; it must be {SEEDS}")
     ranges = {"loss_ratio": loss_ratio, "cosine": cosine, "accepted": accepted}
     for name, given in ranges.items():

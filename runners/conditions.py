@@ -49,5 +49,7 @@ def note_conditions(pack: Pack, logger: Logger) -> None:
         for path in damaged:
             logger.line(f"{printable(path)}: a damaged checkpoint, set aside; the run goes on from step {pack.step}")
         if new:
-            what = "not bitwise" if bitwise is False else "not known to be bitwise"
-            logger.line(f"{printable(directory)} is resumed elsewhere and {what}: {provenance.describe(new)}")
+            what = "not bitwise reproducible" if bitwise is False else "not known to be bitwise reproducible"
+            logger.line(
+                f"{printable(directory)} is resumed under other conditions and {what}: {provenance.describe(new)}"
+            )

@@ -48,7 +48,10 @@ def extend(run: Run, conditions: Mapping[str, Any], asked: Llc | None = None) ->
     if not reasons:
         return ""
     command = f"{command_of(run.config)} --init_from {shlex.quote(str(shorter_runs(run)[0]))}"
-    return f"{reasons[0]}: this run trains from step 0; {printable(command)} starts from that one's parameters"
+    return (
+        f"{reasons[0]}: this run therefore trains from step 0; to start from the shorter run's parameters, use "
+        f"{printable(command)}"
+    )
 
 
 def shorter_runs(run: Run) -> list[Path]:
@@ -93,14 +96,14 @@ def _why_not(source: Path, run: Run, conditions: Mapping[str, Any], asked: Llc |
     if run.config.keep_best and best_params.read(source).step not in records:
         return "its best parameters are of a step without a record"
     if provenance.is_bitwise(meta) is not True:
-        return "it was itself resumed elsewhere"
+        return "it was itself resumed under other conditions"
     if changed := provenance.changes(source, step, conditions):
         return f"under other conditions: {provenance.describe(changed)}"
     if meta.get(llc.NOTE) != llc.note(asked).get(llc.NOTE):
         return f"its records have other estimates of the LLC (--{llc.PREFIX}every)"
     shared = shared_with(run.config, run.directory, source)
     if _program(shorter, shared) != _program(run.config, shared):
-        return f"its training depends on how many there are (schedule {run.config.training.schedule})"
+        return f"its training depends on the total number of steps (schedule {run.config.training.schedule})"
     return ""
 
 

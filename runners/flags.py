@@ -199,7 +199,7 @@ def read(models: str | Sequence[str], prog: str, description: str, argv: Sequenc
     kept, watched = resume.from_flags(flags), llc.from_flags(flags)
     process = distributed.from_flags(flags)
     if process is not None and flags.out is None:
-        raise cli.UsageError("a training in several processes needs --out, by which they know its run directory")
+        raise cli.UsageError("training in several processes needs --out, so that all of them use one run directory")
     out = None if flags.out is None else str(flags.out)
     request = Request(config, out, flags.overwrite, options, flags.quiet, kept, watched, process, flags.keep_state)
     request = request._replace(kernel=flags.kernel)

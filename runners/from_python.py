@@ -43,9 +43,12 @@ def request_of(model: str | RunConfig, settings: Mapping[str, Any]) -> flags.Req
         return _read(model, [], settings)
     words = shlex.split(command_of(model))
     words = words[words.index(model.name) + 1 :]
-    require(not model.init_from or "init_from" in settings, "this config starts from parameters; give init_from too")
+    require(
+        not model.init_from or "init_from" in settings, "this config starts from stored parameters; give init_from too"
+    )
     begun = replace(model, init_from="")
-    require(_read(model.name, words, {}).config == begun, f"no command trains this config of {model.name}")
+    same = _read(model.name, words, {}).config == begun
+    require(same, f"this config of {model.name} cannot be given by flags of `icl-lab run`, so it cannot be trained")
     changed = _changed(model, settings)
     return _read(model.name, [word for word in words if _key(word) not in changed], settings)
 

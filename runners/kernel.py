@@ -27,7 +27,7 @@ from icl_lab.store.readers import StoreError, expecting
 # of at most so many, that have so many tasks
 LARGE_BATCH, BLOCK_BYTES, LEAST_TASKS = 12 * 2**20, 3 * 2**20, 64
 WHY = "kernel_why"  # in meta.json, beside `provenance.KERNEL`
-IN_PROCESSES = "a training in several processes has XLA's programs"
+IN_PROCESSES = "training in several processes uses XLA only"
 BEGUN_WITH_XLA = "the run was begun with it"
 
 

@@ -52,7 +52,9 @@ def from_flags(flags: argparse.Namespace) -> Llc | None:
     if every is None:
         asked = [name for name in vars(flags) if name.startswith(PREFIX) and getattr(flags, name) is not None]
         first = asked[0].removeprefix(PREFIX) if asked else ""
-        require(not asked, f"--{PREFIX}{NAMES.get(first, first)} is of --{PREFIX}every K, which is not given")
+        require(
+            not asked, f"--{PREFIX}{NAMES.get(first, first)} has no effect without --{PREFIX}every K; give that too"
+        )
         return None
     return Llc(every, settings)
 
@@ -87,8 +89,8 @@ def check_resumed(asked: Llc | None, run: Path) -> None:
     with expecting(run / layout.META, "a run's meta.json; --overwrite retrains the run"):
         defaults = asdict(Settings())
         flags = " ".join(f"--{PREFIX}{name} {value}" for name, value in began.items() if defaults.get(name) != value)
-    was = f"with {flags}; give these" if began else f"without --{PREFIX}every; leave it out"
-    raise StoreError(f"{run} began {was}, or --overwrite retrains it")
+    was = f"with {flags}; give these to resume it" if began else f"without --{PREFIX}every; leave that out to resume it"
+    raise StoreError(f"{run} was started {was}, or give --overwrite to retrain it")
 
 
 # --- a run in training ---

@@ -151,7 +151,7 @@ class Pack:
         values, family = {"train_loss": train_loss, **measured}, family_of(config)
         drawn = {curve.field for panel in outputs_of(family).panels_of(config) for curve in panel.curves}
         missing = sorted({"eval_loss", *drawn} - {*values})
-        require(not missing, f"the family {family.name} draws {', '.join(missing)}, which it does not record")
+        require(not missing, f"the family {family.name} plots {', '.join(missing)}, but does not record it")
         return {"step": self.step, **values, **self._norms(index)}
 
     def _norms(self, index: int) -> dict[str, float]:

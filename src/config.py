@@ -141,7 +141,10 @@ class ModelConfig(StackConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self.pos_enc_size % 2 == 0, f"pos_enc_size is {self.pos_enc_size}; sines come with cosines, so even")
+        require(
+            self.pos_enc_size % 2 == 0,
+            f"pos_enc_size is {self.pos_enc_size}; it must be even, as sines come with cosines",
+        )
 
     @property
     def interleaved(self) -> bool:
@@ -297,7 +300,8 @@ class TrainConfig:
         with_pattern("train_only", self.train_only)
         require(
             self.schedule != "linear_up_down" or self.warmup_steps == 0,
-            f"warmup_steps is {self.warmup_steps}; linear_up_down rises to the middle of the training",
+            f"warmup_steps is {self.warmup_steps}; it must be 0 with linear_up_down, which rises itself, until the "
+            "middle of the training",
         )
         for name in ("b1", "b2"):
             value = getattr(self, name)

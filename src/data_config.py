@@ -20,7 +20,7 @@ AXES = ("coordinates", "rotated")
 QUERY_COVARIANCES = ("inputs", "isotropic")
 TASK_COVARIANCES = ("isotropic", "inputs", "inverse")
 TEACHERS = ("linear", "relu", "tanh")
-NO_MOMENTS = "the closed form is of inputs with independent coordinates of equal variance;"
+NO_MOMENTS = "the closed form holds only for inputs with independent coordinates of equal variance;"
 
 
 def tasks_exist(distribution: str, dim: int) -> None:
@@ -119,7 +119,9 @@ class FileData(LinearData):
         for name, values in (("x_mean", self.x_mean), ("x_scale", self.x_scale), ("y_mean", (self.y_mean,))):
             for value in values:
                 finite(name, value)
-        require(bool(self.file) or not self.standardize, "standardize is of contexts from a file; give --data FILE")
+        require(
+            bool(self.file) or not self.standardize, "standardize is only for contexts from a file; give --data FILE"
+        )
         scales = len(self.x_mean) == len(self.x_scale) == self.dim
         require(scales or not self.standardize, f"x_mean and x_scale have no value for each of {self.dim} dimensions")
         drawn = {each.name for each in dataclasses.fields(self)} - {"dim", "num_pairs", *FileData.__annotations__}
@@ -211,7 +213,7 @@ class DataConfig(FileData):
     def _check_exact(self) -> None:
         require(
             self.num_pairs >= self.dim,
-            f"exact_covariance needs at least as many pairs as dimensions; {self.num_pairs} pairs span no "
+            f"exact_covariance needs at least as many pairs as dimensions; {self.num_pairs} pairs cannot span "
             f"{self.dim} dimensions",
         )
         _ = self.coordinate_variance  # by which the covariance is scaled
@@ -254,7 +256,7 @@ class DataConfig(FileData):
     def query_variance(self) -> float:
         """Variance of one coordinate of a query; `ConfigError` where they differ or none is registered."""
         equal = self.spectrum == "isotropic" or self.query_covariance == "isotropic"
-        require(equal, "the queries' coordinates differ in variance; the closed form is of queries that do not")
+        require(equal, "the closed form needs queries whose coordinates have equal variance, and these do not")
         return self.coordinate_variance
 
     @property
@@ -262,7 +264,8 @@ class DataConfig(FileData):
         """Variance of one coordinate of a task; `ConfigError` where they differ, or labels are not linear in it."""
         require(
             self.equal_tasks,
-            "the closed form is of linear labels and tasks of mean 0 with uncorrelated coordinates of equal variance",
+            "the closed form holds only for linear labels and tasks of mean 0 with uncorrelated coordinates of equal "
+            "variance",
         )
         return self.mean_task_variance
 
@@ -284,8 +287,8 @@ class DataConfig(FileData):
         super().check_moments(user)
         require(
             self.equal_inputs and self.equal_tasks,
-            f"{user} needs the closed-form step of gradient descent, which is of linear labels, isotropic inputs and "
-            "isotropic tasks of mean 0",
+            f"{user} needs the closed-form step of gradient descent, which exists only for linear labels, isotropic "
+            "inputs and isotropic tasks of mean 0",
         )
 
 

@@ -31,7 +31,7 @@ class Trace(NamedTuple):
 
 def untraced(*_: Any) -> Any:
     """The trace, watch and forward of a model without hooks: raises `NotImplementedError`."""
-    raise NotImplementedError("this model has no hooks: it predicts, and shows nothing of how")
+    raise NotImplementedError("this model has no hooks, so its activations can be neither read nor replaced")
 
 
 class Model(NamedTuple):

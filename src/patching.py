@@ -131,7 +131,7 @@ def check(at: str, shape: tuple[int, ...], value: Value, site: Site) -> None:
         require(name in axes, f"{at} has no axis of {name}s; its axes are {', '.join(axes)}")
         if isinstance(index, (int, np.integer)):
             count = shape[axes.index(name)]
-            require(bool(-count <= index < count), f"{at} has {count} {name}s, and none of number {index}")
+            require(bool(-count <= index < count), f"{at} has {count} {name}s, so there is no {name} {index}")
 
 
 def ablated(

@@ -80,7 +80,9 @@ def _fold_in(key: Array, data: int) -> Array:
 def _pairs_of_words(key: Array, count: int) -> tuple[Array, Array]:
     """The first and the second words of as many blocks as hold `count` random 32-bit words."""
     if count >= 1 << 32:
-        raise ConfigError(f"one key gives fewer than 2^32 words, not {count}; take fewer or smaller tasks")
+        raise ConfigError(
+            f"{count} random words are needed, but one key gives fewer than 2^32; use fewer or smaller tasks"
+        )
     return _blocks(key, DOMAIN_BITS, lax.iota(jnp.uint32, (count + 1) // 2))
 
 

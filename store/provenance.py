@@ -284,7 +284,10 @@ def resumed_notice(metas: Sequence[Mapping[str, Any]]) -> str:
     """How many finished runs, given by their meta.json, were resumed elsewhere, and how many do not say; "" if none."""
     said = [is_bitwise(meta) for meta in metas]
     parts = [
-        (said.count(False), "resumed elsewhere and not bitwise reproducible: see resumed_elsewhere in meta.json"),
+        (
+            said.count(False),
+            "resumed under other conditions, not bitwise reproducible: see resumed_elsewhere in meta.json",
+        ),
         (said.count(None), "not known to be bitwise reproducible: meta.json does not record it"),
     ]
     return "; ".join(f"{_which(count, len(metas))} {what}" for count, what in parts if count)

@@ -398,7 +398,7 @@ def test_a_batch_of_arrays_holds_them_out_or_takes_the_query() -> None:
         ({"y": np.full((2, 4), 1e39)}, "float32 must hold"),
         ({"x": np.full((2, 4, 3), "a")}, "has x of type <U1"),
         ({"y": np.ones((2, 4)) * 1j}, "has y of type complex128"),
-        ({"x": np.ones((2, 1, 3)), "y": np.ones((2, 1))}, "one pair a context"),
+        ({"x": np.ones((2, 1, 3)), "y": np.ones((2, 1))}, "only one pair"),
         ({"y_query": np.ones(2)}, "has y_query alone"),
     ],
 )

@@ -75,7 +75,7 @@ def read_like(run: Path, first: LlcCurve, usable_only: bool = False) -> LlcCurve
         if not differing:
             return _curve(run, str(name), rows, usable_only)
         told = told or [f"{field} {rows.iloc[0][field]}, not {first.settings[field]}" for field in differing]
-    raise StoreError(f"{run} has no LLCs of the setting {first.setting} of {first.run}: its own have {', '.join(told)}")
+    raise StoreError(f"{run} has LLCs with {', '.join(told)}, and none at the setting {first.setting} of {first.run}")
 
 
 def check_seeds(runs: Sequence[Path]) -> None:
@@ -94,7 +94,8 @@ def check_training(run: Path, first: Path) -> None:
     ours, theirs = read_config(first), read_config(run)
     require(
         type(ours) is type(theirs),
-        f"{run} is of the family {theirs.family} and {first} of {ours.family}; --also takes runs of one training",
+        f"{run} is of the family {theirs.family} and {first} of {ours.family}; --also takes runs that differ only in "
+        "their seeds",
     )
     own, other = flat(fields_of(ours)), flat(fields_of(theirs))
     for name in own.keys() | other.keys() if own != other else ():
@@ -161,7 +162,9 @@ def _curve(run: Path, name: str, rows: pd.DataFrame, usable_only: bool) -> LlcCu
     alone = float(settings["nbeta"]) * (null - loss)
     known = np.isfinite(errors) & (errors >= 0) & np.isfinite(alone)
     if not known.all() or not (np.diff(steps) > 0).all() or steps[0] < 0:
-        raise StoreError(f"{run / layout.LLC} is not a table of LLCs: it has no error or no loss, or a step twice")
+        raise StoreError(
+            f"{run / layout.LLC} is not a table of LLCs: a standard error or a loss is missing, or a step occurs twice"
+        )
     config = read_config(run)
     seeds = config.data_seed, config.init_seed
     gone = int((~np.isfinite(rows["llc"])).sum())

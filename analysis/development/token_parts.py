@@ -186,7 +186,7 @@ def _ngrams(run: Sized) -> LossPart:
     """ngram_score_n, by the same decoder of as many rows as n-grams have."""
     config, data = run.config, run.data
     if data.source != "text":
-        return LossPart(missing=("no n-gram scores: they are of text",))
+        return LossPart(missing=("no n-gram scores: they are measured only for text",))
     train, k = text.text_of(data.file, data.num_symbols).train, data.num_symbols
     lengths = [length for length in NGRAMS if length <= data.num_tokens]
     shortened = replace(data, num_tokens=lengths[-1], repeated_share=0.0, shortest_repeat=0)  # nothing is drawn
@@ -306,7 +306,7 @@ def _matches(run: Sized) -> Part:
     """match_mass of each head above the first layer, of chains by as many symbols as they depend on."""
     data, layers = run.data, [layer for layer in _attending(run) if layer > 0]
     if data.source == "text":
-        return Part(missing=("no match mass: it is of chains and triggers, and text has prefix matching",))
+        return Part(missing=("no match mass: it is measured only for chains and triggers; text has prefix matching",))
     if run.config.model.num_layers == 1:
         return Part(missing=(f"no match mass: {LAYERS}",))
     x, start = run.x[:LATER], int(data.start_token)

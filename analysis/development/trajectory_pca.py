@@ -74,7 +74,9 @@ def random_walk(lengths: Sequence[int], dimension: int, rng: np.random.Generator
     x_0 = 0 and x_t = x_(t-1) + xi_t with xi_t ~ N(0, I): models that are initialised alike start as one.
     """
     if dimension < 1 or not lengths or min(lengths) < 2:
-        raise ValueError(f"walks of {list(lengths)} checkpoints in {dimension} dimensions do not move")
+        raise ValueError(
+            f"lengths is {list(lengths)} and dimension {dimension}; a walk needs at least 2 checkpoints and 1 dimension"
+        )
     walks = [rng.standard_normal((length, dimension)) for length in lengths]
     for walk in walks:
         walk[0] = 0.0

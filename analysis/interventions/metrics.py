@@ -61,7 +61,7 @@ def metric_of(metric: str | Function, run: Run, clean: Any, query: int) -> Metri
         return Metric(metric, jnp.asarray, signed=True)
     if metric == SQUARED_ERROR:
         target = asked(clean.y_query, query)
-        require(bool(np.isfinite(target).all()), "the clean contexts have no y_query, which squared_error is of")
+        require(bool(np.isfinite(target).all()), "the clean contexts have no y_query, which squared_error needs")
     else:
         target = asked(baseline(metric, run)(clean), query)
         size = len(clean.y)

@@ -61,7 +61,7 @@ def check_position(run: Run, position: int) -> None:
     run.contexts()
     shape = run.config.batch_shapes()["x_query"]
     count = shape[1] if len(shape) == 3 else 1
-    require(-count <= position < count, f"position is {position}; the contexts have {count} queries, from 0")
+    require(-count <= position < count, f"position is {position}; the contexts have {count} queries, numbered from 0")
 
 
 def _halves(count: int) -> tuple[slice, slice]:
@@ -74,7 +74,9 @@ def pairs_from_files(run: Run, clean: Path, corrupted: Path) -> Pairs:
     found = []
     for path in (clean, corrupted):
         data = read(path)
-        require(data.fixed, f"{path} has contexts of several lengths; pairs are of arrays x [n, N, D] in an .npz")
+        require(
+            data.fixed, f"{path} has contexts of any length; pairs need arrays x [n, N, D] in an .npz, of one length"
+        )
         found.append(take(data, np.arange(len(data.lengths)), None, is_decoder(run)).batch)
     return pairs_of_batches(run, found[0], found[1], (str(clean), str(corrupted)))
 
@@ -101,8 +103,8 @@ def labels_of(run: Run) -> Labels | None:
 
 def _no_labels(run: Run) -> str:
     return (
-        f"the labels of the family {run.config.family} do not follow from inputs and a task alone, so there are none "
-        "of another task; take the corruption query or noise, or two files"
+        f"the labels of the family {run.config.family} are not determined by inputs and a task, so those of another "
+        "task cannot be made; take the corruption query or noise, or two files"
     )
 
 

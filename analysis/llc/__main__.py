@@ -133,7 +133,7 @@ def _check(flags: argparse.Namespace) -> None:
     settings_of(flags)
     _executor(flags)
     is_curve = bool(flags.nbetas or flags.gammas)
-    require(is_curve or flags.multiplicity is None, "--multiplicity is of a curve: give --nbetas or --gammas")
+    require(is_curve or flags.multiplicity is None, "--multiplicity is only for a curve: give --nbetas or --gammas too")
     require(not (is_curve and flags.follow), "--follow estimates points; leave it out for a curve")
     require(not (is_curve and flags.executor), "a curve is estimated in one process; leave --executor out")
 

@@ -34,6 +34,7 @@ from icl_lab.store.params import flattened, read_params
 from icl_lab.store.readers import StoreError, check_arrays
 
 POLL_SECONDS = 1.0  # between two looks at a run that is training
+RESUME = "run the same command again to continue"
 NO_SNAPSHOTS = "has no snapshots of its training; --config.snapshots=true keeps them"
 
 
@@ -96,12 +97,10 @@ def _estimate_as_tasks(run: Path, settings: Settings, selection: str, executor: 
         )
         for step in left
     ]
-    with exit_when_stopped("the same command goes on") as signals:
+    with exit_when_stopped(RESUME) as signals:
         for outcome in executor(tasks, lambda amount: None, signals):
             if outcome.died:
-                raise StoreError(
-                    f"the process that estimated step {outcome.task.name} has died; the same command goes on"
-                )
+                raise StoreError(f"the process that estimated step {outcome.task.name} has died; {RESUME}")
             if outcome.error is not None:
                 raise outcome.error
             if outcome.value is None:  # it was stopped before it began
@@ -160,7 +159,9 @@ class _Estimates:
     def check_same(self) -> None:
         """`StoreError` if the directory has another run by now."""
         if rundir.stored_id(self.run) != self.identity:
-            raise StoreError(f"{self.run} was trained again with another config; the same command follows that run")
+            raise StoreError(
+                f"{self.run} was trained again with another config; run the same command again to follow the new run"
+            )
 
     def __call__(self, step: int, params: Params) -> bytes:
         if self.estimator is None:

@@ -178,9 +178,7 @@ def next_step(estimates: Sequence[Estimate]) -> str:
     if free and all(one.pull == LOCALISED for one in free):
         return "gamma sets the value wherever chains are sound: lower gamma, or raise nbeta"
     if free and any(one.pull == PLATEAU for one in free):
-        return (
-            "a point is on a plateau, and its neighbours are not, or there are none: take points within half a decade"
-        )
+        return "a point is on a plateau, but it has no neighbours or not all are: add points within half a decade of it"
     if free:
         return "the intervals of the derivatives are too wide: raise --chains or --draws"
     has_descended = any(one.settings.descend for one in estimates)

@@ -103,8 +103,8 @@ def require_null_predictor(config: Any, model: Model) -> None:
     """`ConfigError` for a model without null_losses, which saturation is measured by."""
     require(
         model.null_losses is not None,
-        f"the model of {config.name} names no null predictor, which saturation is measured by: give its Model "
-        "null_losses(batch) -> [B], the losses of a predictor that takes nothing from the context",
+        f"the model of {config.name} has no null predictor, with which saturation is measured: give its Model "
+        "null_losses(batch) -> [B], the losses of a predictor that ignores the context",
     )
 
 

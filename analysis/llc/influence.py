@@ -39,9 +39,8 @@ def influence(losses: np.ndarray, observable: np.ndarray) -> Covariances:
     require(of_samples.ndim == 3, f"losses has shape {of_samples.shape}; it is [chains, draws, samples]")
     require(
         observed.shape[:2] == of_samples.shape[:2] and observed.ndim in (2, 3),
-        f"the observable has shape {observed.shape}; it is [chains, draws] or [chains, draws, m] of the draws of "
-        "losses, "
-        f"{of_samples.shape[:2]}",
+        f"the observable has shape {observed.shape}; it must be [chains, draws] or [chains, draws, m], with "
+        f"the chains and draws of losses, {of_samples.shape[:2]}",
     )
     require(len(of_samples) >= 2, "losses is of one chain; a standard error needs two or more")
     columns = observed[..., None] if observed.ndim == 2 else observed

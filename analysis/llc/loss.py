@@ -103,9 +103,11 @@ def size_of(data: Any, name: str = "data") -> int:
     """The number of samples; `ConfigError` for none, and for arrays that differ in it."""
     leaves = jax.tree.leaves(data)
     require(bool(leaves), f"{name} has no array")
-    require(all(np.ndim(leaf) > 0 for leaf in leaves), f"{name} has a number without an axis of samples")
+    scalars = any(np.ndim(leaf) == 0 for leaf in leaves)
+    require(not scalars, f"{name} has a scalar; every array needs a leading axis of samples")
     sizes = {int(np.shape(leaf)[0]) for leaf in leaves}
-    require(len(sizes) == 1, f"{name} has arrays of {', '.join(map(str, sorted(sizes)))} samples; all need as many")
+    listed = ", ".join(map(str, sorted(sizes)))
+    require(len(sizes) == 1, f"{name} has arrays of {listed} samples; all must have the same number")
     (size,) = sizes
     require(size > 0, f"{name} has no samples")
     return size
@@ -119,8 +121,8 @@ def check(split_params: Split, data: Any, name: str = "data") -> int:
     given = "a scalar" if found.shape == () else f"an array of shape {found.shape}"
     require(
         found.shape == (n,),
-        f"the loss gives {given} for {n} samples; it must give one loss for each sample, shape ({n},): for a mean, "
-        "leave the mean out",
+        f"the loss gives {given} for {n} samples; it must give one loss for each sample, shape ({n},), and not "
+        "their mean",
     )
     require(
         jnp.issubdtype(found.dtype, jnp.floating), f"the losses are of type {found.dtype}; they must be floating-point"

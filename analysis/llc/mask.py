@@ -55,7 +55,9 @@ def _by_name(split: Split, params: Any, pattern: str) -> list[bool]:
     names = names_of(params)
     moving = tuple(name for name, leaf in zip(names, split.form.leaves, strict=True) if is_moving(leaf))
     found = dict(zip(moving, matches(pattern, moving), strict=True))
-    require(any(found.values()), f"mask {pattern!r} is found in no parameter; there are {', '.join(moving)}")
+    require(
+        any(found.values()), f"mask {pattern!r} matches no floating-point parameter; choose from {', '.join(moving)}"
+    )
     return [found.get(name, False) for name in names]
 
 

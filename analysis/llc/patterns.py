@@ -42,6 +42,6 @@ def matches(pattern: str, names: tuple[str, ...]) -> tuple[bool, ...]:
     if done.returncode:
         raise ConfigError(
             f"mask is {pattern!r}, which takes more than {SECONDS} s to match with the names of the parameters; "
-            "leave out repetitions of repetitions"
+            "avoid nested repetition, such as (a+)+"
         )
     return tuple(json.loads(done.stdout))

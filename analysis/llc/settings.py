@@ -93,13 +93,16 @@ class Settings:
             f"batch_size is {self.batch_size}, more than the {self.tasks} tasks it is drawn from; raise tasks",
         )
         require(self.sampler in SAMPLERS, f"sampler is {self.sampler!r}; choose {', '.join(SAMPLERS)}")
-        require(self.sampler != "hmc" or self.data == "full", "hmc is on all samples at each step: batches is full")
+        require(
+            self.sampler != "hmc" or self.data == "full",
+            f"batches is {self.data}; hmc takes all samples at each step, so it must be full",
+        )
         check_pattern(self.mask)
 
     @property
     def step_size(self) -> float:
         """eps, where it is a number."""
-        require(self.eps is not None, "eps is chosen at each checkpoint; give a number")
+        require(self.eps is not None, "eps is auto, but one value for all checkpoints is needed here; give a number")
         assert self.eps is not None
         return self.eps
 

@@ -38,9 +38,8 @@ MOST_PARAMETERS, SAMPLES = 10_000, 1024  # of larger models the Hessian is of th
 CONVERGED = 0.02  # residual of a Ritz vector over its value, below which it counts as an eigenvector
 CHUNK = 256  # samples whose second derivatives are in memory at once
 NO_FORWARD = (
-    "the loss has no forward derivative, as one with jax.custom_vjp, so that its Hessian is not computed: give eps, "
-    "and "
-    "predict=False"
+    "the Hessian cannot be computed, as the loss has no forward-mode derivative (it may use jax.custom_vjp): give eps "
+    "and predict=False"
 )
 
 

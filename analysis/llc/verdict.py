@@ -188,7 +188,7 @@ def _of_chains(of: Evidence) -> list[str]:
         )
     if of.relaxed is not None and not RELAXED <= of.relaxed < math.inf:
         found.append(
-            f"{NOT_MIXED}: chains of this length show {of.relaxed:.0%} of the quadratic prediction; a flat direction "
+            f"{NOT_MIXED}: chains of this length reach {of.relaxed:.0%} of the quadratic prediction: a flat direction "
             f"forgets w* in {of.relaxation:.3g} steps, and the burn-in has {of.burn_in}"
         )
     if not abs(of.trend) <= of.t:

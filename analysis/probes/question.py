@@ -55,12 +55,14 @@ def check(config: Any, question: Question) -> None:
     require(masked or "noise_mask" not in question.targets, "noise_mask is of corrupted contexts, and these are clean")
     file = getattr(config, "data_file", "")
     drawn = not (file and question.tasks)
-    require(drawn, f"the contexts of {file} are what they are, and no others are drawn; leave --tasks away")
+    require(drawn, f"the contexts of {file} are fixed, so no others can be drawn; leave --tasks out")
     contexts = question.tasks or count(config)
     for name, values in question.own.items():
-        require(name not in TARGETS, f"{name} is the name of a target already; call the array otherwise")
+        require(name not in TARGETS, f"{name} is already the name of a target; give the array another name")
         fits = values.ndim > 0 and values.size > 0 and len(values) == contexts
-        require(fits, f"the target {name} has the shape {values.shape}; it must be [{contexts}, ...], one a context")
+        require(
+            fits, f"the target {name} has the shape {values.shape}; it must be [{contexts}, ...], one entry per context"
+        )
         numbers = values.dtype.kind in "biuf" and bool(np.isfinite(values.astype(np.float64)).all())
         require(numbers, f"the target {name} has values that are no finite numbers")
 
@@ -81,7 +83,7 @@ def places(positions: Sequence[int | str], rows: Sequence[Row]) -> list[int]:
     if ALL in positions:
         return [*range(most)]
     for place in positions:
-        require(-most <= int(place) < most, f"there are {most} rows of tokens, and none of number {place}")
+        require(-most <= int(place) < most, f"there are {most} rows of tokens, so there is no row {place}")
     queries = [number for number, row in enumerate(rows) if row.query is not None] or [most - 1]
     return sorted({int(place) % most for place in positions}) or queries[-1:]
 

@@ -236,7 +236,10 @@ def references(config: DiversityConfig, batch: Batch) -> tuple[dict[str, np.ndar
     for name, predict in exact_predictors(config).items():
         try:
             config.data.check_drawn(name)
-            require(config.data.noise_std > 0, "noise_std is 0; it weighs the noise in the labels against its prior")
+            require(
+                config.data.noise_std > 0,
+                "noise_std is 0; this predictor needs noise in the labels, to weigh it against its prior",
+            )
             with np.errstate(over="ignore"):  # of a penalty, as weights may be tiny
                 values = np.asarray(predict(batch), np.float64)
             require(bool(np.isfinite(values).all()), "float32 does not hold its predictions on these sequences")

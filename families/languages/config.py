@@ -61,7 +61,7 @@ class LanguagesConfig(StackRun):
         learned = self.code.kind == "learned"
         require(
             learned == (self.model.features > 0),
-            f"features is {self.model.features}; it is how many channels the code `learned` has, and 0 for others",
+            f"features is {self.model.features}; it must be above 0 with the code `learned`, and 0 with other codes",
         )
         for width in (self.model.features_width, self.code.autoencoder_dim):
             require(width <= MOST_CHANNELS, f"{width} channels are more than the {MOST_CHANNELS} that fit in memory")

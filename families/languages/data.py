@@ -72,7 +72,7 @@ class LanguageData:
             (self.unseen_languages, self.num_unseen, "num_unseen"),
         ):
             drawn = "random" in words
-            require(drawn == (count > 0), f"{name} is {count}; it is how many languages `random` stands for")
+            require(drawn == (count > 0), f"{name} is {count}; it must be above 0 with `random`, and 0 without")
         require(
             self.num_pairs <= self.pool_size,
             f"num_pairs is {self.num_pairs}; a pool has only {self.pool_size} strings of a language and a label",

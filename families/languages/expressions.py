@@ -127,7 +127,7 @@ def _wrong_behind(token: str, before: str) -> str | None:
     """Why a token may not stand behind another; nothing, before the first and behind the last, is an empty token."""
     nothing_before = before in ("", "(", *OPERATORS)
     if is_repeat(token) and is_repeat(before):
-        return f"it has {token} behind {before}, which is read in two ways; a repeat of a repeat is written (a+)?"
+        return f"it has {token} behind {before}, which is ambiguous; write a repeat of a repeat as in (a+)?"
     if is_repeat(token) and nothing_before:
         return f"it has {token} with nothing before it to repeat"
     if token in ("", ")", *OPERATORS) and nothing_before and before + token != "()":

@@ -97,11 +97,11 @@ def _more_members(name: str, automaton: Automaton, min_length: int) -> str:
     """What gives a language enough members: longer strings, and symbols left out, if [c] was meant as an optional c."""
     lengths = range(min_length, MOST_LETTERS + 1)
     enough = next((most for most in lengths if sizes(automaton, (min_length, most))[0] >= LEAST_MEMBERS), None)
-    longer = f"--max_length {enough} gives so many" if enough else f"no --max_length up to {MOST_LETTERS} gives so many"
+    longer = f"--max_length {enough} gives enough" if enough else f"no --max_length up to {MOST_LETTERS} gives enough"
     alone = ALONE.search(name)
     optional = ALONE.sub(r"\1?", name)
     return f": {longer}" + (
-        f"; {alone[0]} is {alone[1]} itself, so if that may be left out write {optional}" if alone else ""
+        f"; {alone[0]} is the same as {alone[1]}: for an optional {alone[1]} write {optional}" if alone else ""
     )
 
 

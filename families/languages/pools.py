@@ -110,8 +110,8 @@ def _made(data: LanguageData) -> Pools:
     trained, unseen = training_languages(data), unseen_languages(data)
     require(
         data.negatives not in NEED_OTHERS or len(trained) > 1,
-        f"negatives {data.negatives} are members of another training language, of which there is none; take others, "
-        "such as --negatives random_abc",
+        f"negatives {data.negatives} are members of another training language, and there is only one; choose other "
+        "negatives, such as --negatives random_abc",
     )
     (train, test), split = _pools(data, trained, (0, 1), Split(data.test_share, data.pool_seed))
     if not unseen:

@@ -49,7 +49,7 @@ from icl_lab.src.units import Units, predictor_in_units, standardised, units_of
 
 Predictor = Callable[[Batch], ArrayLike]
 
-NO_GD_PLUS_PLUS = "GD++ is compared with where there are several linear layers on concatenated tokens"
+NO_GD_PLUS_PLUS = "GD++ is a baseline only for several linear layers on concatenated tokens"
 UNTIED = "these layers have untied weights: gd_plus_plus has rates for each step"
 
 # --- of every run ---
@@ -80,7 +80,7 @@ def zero(config: RegressionConfig, descent: GradientDescent) -> Partial:
 
 def gd_own_steps(config: RegressionConfig, descent: GradientDescent) -> Partial:
     """Gradient descent with the best step size for each step: no polynomial of that degree in S is better."""
-    require(descent.steps > 1, "one step has one step size: it is gd")
+    require(descent.steps > 1, "with one step this baseline is the same as gd")
     return Partial(_with_step_sizes, step_sizes_of(config, descent.steps))
 
 

@@ -72,7 +72,8 @@ class RegressionConfig(StackRun, OwnDataRun):
             self.data.check_drawn("noise_mode random_pairs")
             alike = self.data.equal_inputs and self.data.equal_tasks and self.data.task_distribution == "gaussian"
             require(
-                alike, "noise_mode random_pairs draws pairs of linear labels, isotropic inputs and Gaussian tasks alone"
+                alike,
+                "noise_mode random_pairs needs linear labels, isotropic inputs and isotropic Gaussian tasks of mean 0",
             )
 
     @property

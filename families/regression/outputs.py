@@ -103,9 +103,12 @@ def nothing_to_tell(config: RegressionConfig, summary: Summary) -> str | None:
     loss, zero_loss, align_cos = (_finite(step[name]) for name in ("loss", "zero_loss", "align_cos"))
     share = (zero_loss - loss) / zero_loss if zero_loss else math.nan
     if not share >= NEGLIGIBLE:
-        return f"one step of gradient descent gains {share:.2g} of the loss of predicting zero on the test tasks"
+        return (
+            "one step of gradient descent lowers the loss of predicting zero by only "
+            f"{100 * share:.2g} % on the test tasks"
+        )
     if not align_cos >= ALIGNED:
-        return f"the cosine of the best preconditioned step with gradient descent is {align_cos:.2g} itself"
+        return f"even the best preconditioned step has a cosine of only {align_cos:.2g} with gradient descent"
     return None
 
 

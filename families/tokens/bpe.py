@@ -47,7 +47,10 @@ class Vocabulary(NamedTuple):
         """The numbers [T] of a text's symbols; `ConfigError` for a character that is none of them."""
         numbers = {symbol: number for number, symbol in enumerate(self.letters)}
         unknown = sorted(set(text) - set(numbers))
-        require(not unknown, f"{unknown[0]!r} is no character of the text that the model is of" if unknown else "")
+        require(
+            not unknown,
+            f"{unknown[0]!r} does not occur in the text that the vocabulary was made from" if unknown else "",
+        )
         ranks = {pair: rank for rank, pair in enumerate(self.merges)}
         known: dict[str, list[int]] = {}
         found: list[int] = []

@@ -78,7 +78,8 @@ class TokenData:
         rows = self.num_symbols**self.chain_order
         require(
             rows <= MOST_ROWS,
-            f"chain_order {self.chain_order} and num_symbols {self.num_symbols} have {rows} rows, too many",
+            f"chain_order {self.chain_order} and num_symbols {self.num_symbols} give {rows} rows of "
+            "probabilities, too many",
         )
         require(
             self.shortest_repeat == 0 or (self.shortest_repeat >= 2 and self.repeated_share > 0),

@@ -45,7 +45,10 @@ class KneserNey:
     """The model of a text of symbols [T] below V, of orders 1 to n."""
 
     def __init__(self, symbols: np.ndarray, num_symbols: int, order: int):
-        require(num_symbols**order < MOST_KEYS, f"{order} symbols of {num_symbols} have too many combinations")
+        require(
+            num_symbols**order < MOST_KEYS,
+            f"{order} symbols, each one of {num_symbols}, have 2^63 combinations or more",
+        )
         self.num_symbols, self.order = num_symbols, order
         keys, counts = np.unique(_windows_keys(symbols[None].astype(np.int64), num_symbols, order), return_counts=True)
         self.orders = [_order(keys, counts, num_symbols)]

@@ -136,7 +136,7 @@ def check_given(config: RunConfig, *groups: Mapping[str, Any]) -> None:
         wanted = parse(value, is_now, name) if isinstance(value, str) else value
         if key.startswith("data.") or key in ("eval_tasks", "test_tasks"):
             name = key.rpartition(".")[2]
-            require(wanted == is_now, f"{name} is {wanted}; with the data of {file} it is {is_now}")
+            require(wanted == is_now, f"{name} is {wanted}, but with the data of {file} it must be {is_now}")
 
 
 def command_of(config: RunConfig) -> str:

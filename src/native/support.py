@@ -35,9 +35,9 @@ def slower(architecture: Architecture[Any], training: Any) -> str:
     size, tasks = block_bytes(architecture) // 1024, training.batch_size // training.micro_batches
     width, largest, most = architecture.width, LARGEST_BLOCK // 1024, MOST_CHANNELS_ALONE
     if size > largest:
-        return f"a block of its tasks takes {size} KiB, and up to {largest} were measured to be faster"
+        return f"a block of its tasks takes {size} KiB; the C++ was measured to be faster only up to {largest} KiB"
     if architecture.model.num_layers == 1 and width > most:
-        return f"one layer of {width} channels is as fast by XLA: up to {most} are faster"
+        return f"one layer of {width} channels is as fast with XLA; the C++ is faster only up to {most} channels"
     if tasks < FEWEST_TASKS:
         return f"a batch has {tasks} tasks, fewer than {FEWEST_TASKS}"
     return ""

@@ -81,9 +81,9 @@ def test_what_does_not_fit_is_a_sentence(lsa1_run: Path) -> None:
         icl_lab.capture(run, batch, "blocks.0.attn.q")
     with pytest.raises(ConfigError, match="did you mean embed"):
         icl_lab.capture(run, batch, "embd")
-    with pytest.raises(ConfigError, match=r"layer is 4; blocks.0.attn.result are of the layers 0"):
+    with pytest.raises(ConfigError, match=r"layer is 4, but the layers of blocks.0.attn.result are: 0"):
         icl_lab.ablate(run, batch, "*.attn.result", layer=4)
-    with pytest.raises(ConfigError, match="has 1 heads, and none of number 1"):
+    with pytest.raises(ConfigError, match="has 1 heads, so there is no head 1"):
         icl_lab.patch(run, batch, {"*.attn.result": 0.0}, head=1)
     with pytest.raises(ConfigError, match="ablation is 'knock'; it must be one of zero, mean, resample"):
         icl_lab.ablate(run, batch, "*.attn.result", "knock")

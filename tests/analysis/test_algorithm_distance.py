@@ -118,7 +118,7 @@ def test_what_has_no_direction_or_no_loss_has_no_distance() -> None:
         (
             {"num_layers": 1},
             {
-                "gd_own_steps": "one step size",
+                "gd_own_steps": "with one step",
                 "gd_plus_plus_paper": "several",
                 "gd_plus_plus": "several",
                 "gd_plus_plus_own_rates": "several",
@@ -255,7 +255,7 @@ def test_one_layer_says_what_is_not_defined(lsa1_run: Path, workshop: Workshop, 
     run = copied(lsa1_run, tmp_path / "run")
     done = workshop.run("analysis.algorithm_distance", "--run", run)
     assert done.returncode == 0, done.stderr
-    assert "algorithm gd_own_steps  not defined one step has one step size" in done.stdout
+    assert "algorithm gd_own_steps  not defined with one step this baseline is the same as gd" in done.stdout
     assert not layout.figure(run, "algorithms_over_training").exists()
     table = table_of(run).set_index("row")
     assert "several linear layers" in table.loc["gd_plus_plus", "reason"]

@@ -148,7 +148,7 @@ def test_the_command_takes_a_run_of_another_family(decoder_run: Path, ran: Ran, 
 
 
 def test_what_is_not_compared_with_is_said() -> None:
-    with pytest.raises(ConfigError, match="gd is not what these runs are compared with"):
+    with pytest.raises(ConfigError, match="gd is not one of the predictors that these runs are compared with"):
         compared(DECODER, ("gd",))
     assert not has_queries(config_of("autoencoder", test_tasks=32))
     assert why_not(config_of("autoencoder", test_tasks=32)) == {}

@@ -196,7 +196,7 @@ def test_a_setting_whose_chains_diverge_has_no_line_and_the_others_stay(workshop
     assert "hot" not in facts["lines"]
     assert np.isfinite(facts["lines"]["cold"]["slope_over_minus_nbeta"])
     assert "LLC, hot" in said
-    assert "no line in the loss" in said
+    assert "no linear fit of the LLC to the loss" in said
     assert facts["usable"]["hot"][0] == 0
     assert not any(stage["claimed"] for stage in facts["stages"])
     assert (run / layout.DEVELOP_FIGURE).exists()
@@ -228,7 +228,7 @@ def test_what_is_measured_already_is_left_alone(workshop: Workshop, run: Path) -
             "argument --settings: '0' is not a number above 0, from 1.18e-38 to 3.4e+38",
         ),
         (("--chains", 1), "argument --chains: '1' is not a whole number from 2 to 4096"),
-        (("--chains", 3), "chains is 3; half of them find where stages begin and end, and half are tested"),
+        (("--chains", 3), "chains is 3; at least 4 are needed, as half of them find where stages begin and end"),
         (("--anneal", 11), "argument --anneal: '11' is not a number from 0 to 10 (a longer branch"),
         (("--checkpoints", "0,10"), "stages need 6"),
         (("--checkpoints", "7"), "has no snapshot of step 7"),

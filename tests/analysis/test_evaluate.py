@@ -194,7 +194,7 @@ def test_of_a_run_the_losses_are_those_of_its_summary(lsa1_run: Path) -> None:
         assert found.table.loc[name, "loss"] == pytest.approx(headline[column], rel=1e-5)  # float32
         assert found.table.loc[name, "loss_se"] == pytest.approx(headline[f"{column}_se"], rel=1e-4)
     assert found.table.loc["gd", "ratio"] == pytest.approx(headline["loss_ratio"], rel=1e-5)
-    assert found.table.loc["gd_own_steps", "reason"] == "one step has one step size: it is gd"
+    assert found.table.loc["gd_own_steps", "reason"] == "with one step this baseline is the same as gd"
 
 
 @pytest.mark.slow
@@ -211,7 +211,7 @@ def test_a_decoder_is_measured_at_every_position_beside_its_pools_predictors(dec
 @pytest.mark.parametrize(
     ("model", "arrays", "sentence"),
     [
-        (ones, (X[:1], Y[:1]), "there is one context"),
+        (ones, (X[:1], Y[:1]), "there is only one context"),
         (ones, (X, Y, X_QUERY), "x_query is given without y_query"),
         (ones, (X, Y[:, :-1]), "y of shape"),
         (lambda x, y, q: np.ones(3), (X, Y), r"model gives predictions of shape \(3,\)"),
@@ -233,7 +233,7 @@ def test_a_baselines_name_is_not_taken_twice_and_training_has_two_arrays_or_four
         evaluate(ones, X, Y, steps=0)
     with pytest.raises(ConfigError, match="training has 3 arrays"):
         evaluate(ones, X, Y, training=(X, Y, X_QUERY))
-    with pytest.raises(ConfigError, match="every pair is a query already"):
+    with pytest.raises(ConfigError, match="every pair is already a query"):
         queries_of(X, Y, X_QUERY, Y_QUERY, True)
 
 

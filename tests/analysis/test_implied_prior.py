@@ -80,7 +80,7 @@ def test_a_table_of_positions_is_not_continued() -> None:
 
 def test_it_is_of_markov_chains_alone() -> None:
     config = replace(CONFIG, data=TokenData(source="triggers", num_symbols=16, num_tokens=LENGTH))
-    with pytest.raises(ConfigError, match="this is of Markov chains"):
+    with pytest.raises(ConfigError, match="this analysis is only for Markov chains"):
         implied_prior.implied_prior(loaded(1.0, config))
 
 

@@ -46,7 +46,7 @@ def test_of_usable_cells_the_weakest_pull_and_then_the_narrowest_intervals() -> 
         ]
     )
     assert advice.cell == (3e-4, 10.0, 100.0, "sgld")
-    assert "of 3 cells in 4 that are usable at every checkpoint the one with the weakest pull" in advice.reason
+    assert "3 of 4 cells are usable at every checkpoint, and this one has the weakest pull" in advice.reason
     assert advice.reason.endswith("it measures: undecided at step 100, undecided at step 200")
     assert "(±18 % of the LLC)" in advice.reason  # 1 / 5.5
     assert advice.order == "the order of the checkpoints is the same in all 4 cells with an estimate: 200 > 100 in 4"
@@ -156,7 +156,7 @@ def test_it_leaves_a_grid_with_advice_and_a_figure(workshop: Workshop, tmp_path:
         (["--gamma", 0], "argument --gamma: '0' is not a number above 0, from 1.18e-38 to 3.4e+38"),
         (["--steps", "late"], "argument --steps: 'late' is none of early, middle, last and no step"),
         (["--steps", 31], "has no snapshot of step 31; it has 0, 30, 60, 90, 100"),
-        (["--mask", "no_such"], "mask 'no_such' is found in no parameter; there are "),
+        (["--mask", "no_such"], "mask 'no_such' matches no floating-point parameter; choose from "),
         (["--batch_size", 129], "batch_size is 129, more than the 128 tasks it is drawn from; raise tasks"),
     ],
 )

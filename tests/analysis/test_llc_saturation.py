@@ -53,7 +53,7 @@ def test_checkpoints_without_an_estimate_are_in_no_line_and_are_counted() -> Non
     ("own", "sentence"),
     [
         (rows([1.0, 2.0, np.nan, np.nan]), "a line needs 3 checkpoints with an estimate, x has 2"),
-        ([row | {"loss": 1.0} for row in rows([1.0, 2.0, 3.0, 4.0])], "all checkpoints have one loss"),
+        ([row | {"loss": 1.0} for row in rows([1.0, 2.0, 3.0, 4.0])], "all checkpoints have the same loss"),
     ],
 )
 def test_what_is_no_line_is_refused(own: list[dict[str, Any]], sentence: str) -> None:

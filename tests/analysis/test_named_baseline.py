@@ -19,7 +19,7 @@ X, X_QUERY = DRAWN.uniform(-0.5, 0.5, size=(5, 6, 3)), DRAWN.uniform(-0.5, 0.5, 
 Y = np.einsum("bnd,bd->bn", X, DRAWN.normal(size=(5, 3)))
 # without arrays' own facts these are not defined -> why
 UNDEFINED = {
-    **dict.fromkeys(("gd_own_steps",), "one step has one step size"),
+    **dict.fromkeys(("gd_own_steps",), "with one step this baseline is the same as gd"),
     **dict.fromkeys(("gd_plus_plus", "gd_plus_plus_paper", "gd_plus_plus_own_rates"), "several linear layers"),
     **dict.fromkeys(("mixture_posterior", "sparse_posterior"), "noise_std is 0"),
     **dict.fromkeys(("version_space", "any_language"), "the strings of languages"),

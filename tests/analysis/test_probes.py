@@ -237,9 +237,12 @@ def test_the_command_writes_a_table_a_summary_and_a_figure(lsa1_run: Path, works
     ("words", "sentence"),
     [
         (("--targets", "gradiant"), "no target is called 'gradiant', did you mean gradient?"),
-        (("--target", "short.npz"), f"the target short has the shape (5, 2); it must be [{TASKS}, ...], one a context"),
+        (
+            ("--target", "short.npz"),
+            f"the target short has the shape (5, 2); it must be [{TASKS}, ...], one entry per context",
+        ),
         (("--tasks", "6"), "embed has 5 features, and of 6 contexts a probe is fitted on 4"),
-        (("--positions", "9"), "there are 7 rows of tokens, and none of number 9"),
+        (("--positions", "9"), "there are 7 rows of tokens, so there is no row 9"),
     ],
 )
 def test_bad_input_is_one_sentence_before_any_work(

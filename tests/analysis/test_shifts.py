@@ -140,7 +140,7 @@ def test_recurrent_layers_at_another_depth_are_as_many_steps() -> None:
     [
         (ModelConfig(attention=("softmax",)), 5, None, "linear layers"),
         (ModelConfig(pos_enc_size=4), 5, None, "linear layers"),
-        (ModelConfig(num_layers=2), 10, 3, "have their own weights"),
+        (ModelConfig(num_layers=2), 10, 3, "have weights of their own"),
     ],
 )
 def test_what_has_no_other_length_or_depth_says_so(
@@ -174,6 +174,6 @@ def test_corrupted_pairs_are_not_drawn_from_another_distribution_than_the_shifts
     """random_pairs draws isotropic inputs: no number, rather than one of two distributions in one context."""
     context = ContextConfig(noise_mode="random_pairs", noise_p=0.2)
     loaded = constructed(RegressionConfig(eval=context, train=context, test_tasks=64), 0.1)
-    with pytest.raises(ConfigError, match="random_pairs draws pairs of linear labels"):
+    with pytest.raises(ConfigError, match="random_pairs needs linear labels"):
         losses_on(loaded, shifted(loaded.config.data, "spectrum=power_law"))
     assert "preconditioned_gd" not in losses_on(loaded, loaded.config.data)

@@ -60,7 +60,9 @@ def test_the_command_writes_it_again(lsa1_run: Path, workshop: Workshop, tmp_pat
 def test_the_command_refuses_a_run_of_two_layers(twolayer_run: Path, workshop: Workshop) -> None:
     done = workshop.run("analysis.solutions", "--run", twolayer_run)
     assert done.returncode == 2
-    assert done.stderr.strip() == "error: solutions are those of one linear layer on clean contexts; it has 2 layers"
+    assert done.stderr.strip() == (
+        "error: solutions are known only for one linear layer on clean contexts, and this run differs: it has 2 layers"
+    )
 
 
 AGAINST = {

@@ -207,8 +207,8 @@ def test_other_settings_and_the_same_seeds_are_refused(made: Made, refused: Refu
     run = made()
     other = made("other", 1, gamma=5.0, nbeta=7.0)
     said = refused("analysis.stages", "--run", run, "--also", other)
-    assert "has no LLCs of the setting 0123abcd of" in said
-    assert "its own have nbeta 7.0, not " in said
+    assert "and none at the setting 0123abcd of" in said
+    assert "has LLCs with nbeta 7.0, not " in said
     assert "gamma 5.0, not " in said
     assert "have the same seeds (data 0, initialisation 0)" in refused(
         "analysis.stages", "--run", run, "--also", made("copy")

@@ -127,9 +127,9 @@ def test_one_seed_has_an_exponent_and_no_interval() -> None:
         ([1, 2], [[np.nan, 1.0]], "t is not above 0"),
         ([0, 2], [[1.0, 1.0]], "M is not above 0"),
         ([1, np.inf], [[1.0, 1.0]], "M is not above 0 and finite"),
-        ([2, 2], [[1.0, 1.0]], "two or more M"),
-        ([1, 2, 3], [[1.0, 1.0]], "not a time for each"),
-        ([1, 2], [1.0, 1.0], "not a time for each"),
+        ([2, 2], [[1.0, 1.0]], "two M or more"),
+        ([1, 2, 3], [[1.0, 1.0]], "a time for each seed"),
+        ([1, 2], [1.0, 1.0], "a time for each seed"),
         ([1, 2], np.ones((0, 2)), "no mean of no values"),
     ],
 )

@@ -54,7 +54,7 @@ def test_the_primal_form_of_ridge_is_ridge():
 
 @pytest.mark.parametrize("name", ["mixture_posterior", "sparse_posterior"])
 def test_posteriors_of_other_priors_need_noise_and_plain_tasks(name):
-    for data, words in ((replace(DATA, noise_std=0.0), "without a mean"), (DataConfig(), "noise_std is 0")):
+    for data, words in ((replace(DATA, noise_std=0.0), "task_mean 0"), (DataConfig(), "noise_std is 0")):
         with pytest.raises(ConfigError, match=words):
             function(name)(sample_batch(key(0), data, 4), config(data))
 
@@ -75,8 +75,8 @@ def test_the_posterior_of_the_tasks_own_prior_is_the_best(distribution):
     ("changes", "words"),
     [
         ({"teacher": "tanh"}, "linear labels"),
-        ({"axes": "rotated"}, "no context draws"),
-        ({"spectrum": "log_uniform"}, "draws"),
+        ({"axes": "rotated"}, "the same covariance in all contexts"),
+        ({"spectrum": "log_uniform"}, "the same covariance in all contexts"),
     ],
 )
 def test_where_it_is_not_defined_it_says_so(changes, words):

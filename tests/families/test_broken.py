@@ -185,6 +185,6 @@ def test_what_is_drawn_and_not_recorded_is_said_at_the_first_record(tmp_path: Pa
     done = workshop.run(RUN, "mine", *SIZES, "--plugin", folder, "--out", tmp_path / "run")
     assert (done.returncode, done.stderr.splitlines()[-1]) == (
         2,
-        "error: the family mine draws eval_constant_loss, which it does not record",
+        "error: the family mine plots eval_constant_loss, but does not record it",
     )
     assert rundir.read_status(tmp_path / "run") == "failed"

@@ -134,7 +134,7 @@ WRONG_TABLES = {
     "context,a\nc,1": "has no column y",
     "a,y\n1,2": "has no column context",
     "c,1,2\nc,3,4": "its first line must name the columns",
-    "context,y\nc,1": "it needs an input",
+    "context,y\nc,1": "it needs inputs, each with a name",
     "context,a,y,y2\nc,1,2,3": "several labels a pair, y, y2",
     "context,a,y,y\nc,1,2,3": "several labels a pair",
     "context,a,a,y\nc,1,2,3": "two columns a",

@@ -174,11 +174,11 @@ def asked(*words: str, model: str = "lsa1") -> RunConfig:
 
 
 REFUSED = {
-    "dim": ("--config.dim=10", "dim is 10; with the data of .* it is 3"),
-    "pairs": ("--num_pairs=7", "num_pairs is 7; with the data of .* it is 6"),
-    "the preset's pairs": ("--num_pairs=10", "num_pairs is 10; .* it is 6"),
-    "noise": ("--config.noise_std=0.5", "noise_std is 0.5; .* it is 0"),
-    "more for the evaluation": ("--config.eval_tasks=30", "eval_tasks is 30; .* it is 6"),
+    "dim": ("--config.dim=10", "dim is 10, but with the data of .* it must be 3"),
+    "pairs": ("--num_pairs=7", "num_pairs is 7, but with the data of .* it must be 6"),
+    "the preset's pairs": ("--num_pairs=10", "num_pairs is 10, .* it must be 6"),
+    "noise": ("--config.noise_std=0.5", "noise_std is 0.5, .* it must be 0"),
+    "more for the evaluation": ("--config.eval_tasks=30", "eval_tasks is 30, .* it must be 6"),
     "random pairs": ("--noise_mode=random_pairs", "noise_mode random_pairs needs the distribution"),
     "an order by difficulty": ("--ordering=easy2hard", "easy2hard needs the distribution"),
     "a scale of one's own": ("--config.y_scale=2", "y_scale"),
@@ -206,7 +206,7 @@ def test_few_contexts_and_a_scale_without_a_file_are_one_sentence(tmp_path: Path
     pair = saved(tmp_path / "pair.npz", x=own["x"][:, :1], y=own["y"][:, :1])
     with pytest.raises(UserError, match="contexts of one pair; a query needs another before it"):
         asked("--data", str(pair))
-    with pytest.raises(UserError, match="standardize is of contexts from a file"):
+    with pytest.raises(UserError, match="standardize is only for contexts from a file"):
         asked("--standardize")
     with pytest.raises(UserError, match=r"no.npz does not exist"):
         asked("--data", "no.npz", model="tiny")
@@ -256,7 +256,11 @@ def test_a_command_is_refused_before_anything_is_written(model: str, file: Path,
     own, out = contexts(), tmp_path / "run"
     own["y"][3, 2] = np.nan
     bad = saved(tmp_path / "nan.npz", **own)
-    for words, said in (([bad], "nan in y at [3, 2]"), ([""], "path is empty"), ([file, "--num_pairs", 5], "it is ")):
+    for words, said in (
+        ([bad], "nan in y at [3, 2]"),
+        ([""], "path is empty"),
+        ([file, "--num_pairs", 5], "it must be "),
+    ):
         done = processes.command("runners.run", model, "--data", *words, "--out", out)
         assert done.returncode == 2
         assert done.stderr.startswith("error: ")

@@ -272,7 +272,7 @@ def test_one_that_was_trained_anew_is_not_what_a_run_began_with(
     params["query"]["w"] = params["query"]["w"] + 1
     write_params(base, params, {})
     (fresh / layout.META).write_text("{}")  # as of a run that has not begun
-    sentence = "boosted began with another base.query/w of the runs that it requires"
+    sentence = "boosted requires runs whose base.query/w has changed since it began"
     for runs in ((run,), (fresh, run)):
         with pytest.raises(StoreError, match=sentence):
             shared_with(config, *runs)

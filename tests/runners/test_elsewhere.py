@@ -69,9 +69,9 @@ def elsewhere(killed: Path, workshop: Workshop, tmp_path_factory: pytest.TempPat
 def test_with_other_threads_it_goes_on_from_its_step_and_says_so(elsewhere: tuple[Path, Done]) -> None:
     run, done = elsewhere
     assert done.returncode == 0, done.stderr
-    words = "is resumed elsewhere and not bitwise: threads 2 instead of 1 from step 60"
+    words = "is resumed under other conditions and not bitwise reproducible: threads 2 instead of 1 from step 60"
     assert [line for line in done.stdout.splitlines() if line.startswith(f"{run} {words}")] == [f"{run} {words}"]
-    assert done.stdout.splitlines()[-1].startswith("this run was resumed elsewhere")
+    assert done.stdout.splitlines()[-1].startswith("this run was resumed under other conditions")
     meta = rundir.read_meta(run)
     assert (meta["bitwise"], meta["mark"], meta["threads"]) == (False, "it was not begun again", 1)
     assert meta["resumed_elsewhere"] == [{"step": 60, "what": "threads", "was": 1, "is": 2}]
@@ -112,7 +112,7 @@ def test_with_another_version_it_goes_on_and_says_so(killed: Path, workshop: Wor
     done = resumed(workshop, run, "--quiet")
     assert done.returncode == 0, done.stderr
     assert "goes on" not in done.stdout
-    assert done.stdout.splitlines()[-1].startswith("this run was resumed elsewhere")
+    assert done.stdout.splitlines()[-1].startswith("this run was resumed under other conditions")
     meta = rundir.read_meta(run)
     change = {"step": 60, "what": "optax", "was": "0.1", "is": versions["optax"]}
     assert (meta["bitwise"], meta["resumed_elsewhere"], meta["mark"]) == (False, [change], "it was not begun again")
@@ -127,7 +127,8 @@ def test_under_other_flags_of_the_compiler_it_goes_on_and_says_so(
     assert refused.returncode == 2
     assert refused.stderr == f"error: {run} was begun with XLA_FLAGS unset, not {flags}; --overwrite retrains it\n"
     done = resumed(workshop, run, XLA_FLAGS=flags)
-    assert f"{run} is resumed elsewhere and not bitwise: XLA_FLAGS {flags} instead of unset from step 60" in done.stdout
+    change = f"XLA_FLAGS {flags} instead of unset from step 60"
+    assert f"{run} is resumed under other conditions and not bitwise reproducible: {change}" in done.stdout
     meta = rundir.read_meta(run)
     change = {"step": 60, "what": "XLA_FLAGS", "was": "", "is": flags}
     assert (meta["bitwise"], meta["resumed_elsewhere"]) == (False, [change])

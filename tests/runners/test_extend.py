@@ -127,7 +127,7 @@ def test_a_kill_between_the_copied_files_costs_nothing(
     [
         ({checkpoint.KEEPS_STATE: None}, "keeps no state of its optimiser"),
         ({"threads": 999}, "under other conditions: threads .* instead of 999 from step 25"),
-        ({"bitwise": False}, "it was itself resumed elsewhere"),
+        ({"bitwise": False}, "it was itself resumed under other conditions"),
         ({"llc": {"every": 2}}, "its records have other estimates of the LLC"),
     ],
 )
@@ -139,7 +139,7 @@ def test_where_the_bits_would_be_others_a_line_says_why_it_does_not(
     assert line.startswith(f"{source} has the first 25 steps of this training, but ")
     assert re.search(said, line)
     command = f"{command_of(longer(SHORT))} --init_from {source}"
-    assert line.endswith(f": this run trains from step 0; {command} starts from that one's parameters")
+    assert line.endswith(f"therefore trains from step 0; to start from the shorter run's parameters, use {command}")
 
 
 def line_for(config: RegressionConfig, source: Path) -> str:
@@ -167,7 +167,7 @@ def test_records_that_are_spaced_by_the_number_of_steps_are_others(beside: Calla
 def test_a_schedule_that_depends_on_the_number_of_steps_is_trained_from_step_0(tmp_path: Path) -> None:
     cosine = longer(SHORT, 25, schedule="cosine")
     train(cosine, tmp_path / "lsa1")
-    assert "depends on how many there are (schedule cosine)" in line_for(longer(cosine), tmp_path / "lsa1")
+    assert "depends on the total number of steps (schedule cosine)" in line_for(longer(cosine), tmp_path / "lsa1")
 
 
 def test_only_finished_runs_that_are_equal_but_shorter_count(beside: Callable[..., Path], tmp_path: Path) -> None:

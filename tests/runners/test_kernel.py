@@ -171,7 +171,8 @@ def test_without_its_kernel_it_goes_on_with_xla_and_says_so(
     with pytest.raises(StoreError, match=re.escape(f"was begun with kernel {OBJECT.described}, not xla")):
         train(runs[:1], persistence=STRICT)
     assert snapshot(runs[0].directory) == before
-    elsewhere = f"is resumed elsewhere and not bitwise: kernel xla instead of {OBJECT.described} from step 1"
+    change = f"kernel xla instead of {OBJECT.described} from step 1"
+    elsewhere = f"is resumed under other conditions and not bitwise reproducible: {change}"
     assert train(runs[:1]) == [f"kernel: xla ({NO_COMPILER.why})", f"{runs[0].directory} {elsewhere}"]
     resumed_with_xla(runs[0], NO_COMPILER.why)
 
@@ -274,5 +275,5 @@ def test_who_asks_for_xla_has_whole_batches(runs: list[Run], machine: Machine, m
 
 def test_several_processes_have_xla() -> None:
     assert kernels.of_processes(AUTO).line() == f"kernel: xla ({kernels.IN_PROCESSES})"
-    with pytest.raises(ConfigError, match="--kernel native is not possible: a training in several processes"):
+    with pytest.raises(ConfigError, match="--kernel native is not possible: training in several processes"):
         kernels.of_processes(NATIVE)

@@ -78,7 +78,7 @@ def test_diverged_chains_are_no_number_and_the_progress_says_so(workshop: Worksh
             "began with --llc_every 2 --llc_batch_size 32 --llc_tasks 128 --llc_chains 3 --llc_burn_in 10 ",
             marks=pytest.mark.slow,
         ),
-        ((*EVERY, "--llc_nbeta", 10), "--llc_draws 40; give these, or --overwrite retrains it"),
+        ((*EVERY, "--llc_nbeta", 10), "--llc_draws 40; give these to resume it, or give --overwrite to retrain it"),
     ],
 )
 def test_a_run_goes_on_with_the_estimates_that_it_began_with(
@@ -98,9 +98,12 @@ def test_a_run_goes_on_with_the_estimates_that_it_began_with(
     ("flags", "sentence"),
     [
         (("--llc_every", 0), "argument --llc_every: '0' is not a whole number from 1"),
-        (("--llc_eps", 1e-5), "--llc_eps is of --llc_every K, which is not given"),
+        (("--llc_eps", 1e-5), "--llc_eps has no effect without --llc_every K; give that too"),
         (("--llc_every", 1, "--llc_gamma", -1), "argument --llc_gamma: '-1' is not a number from 0 to 3.4e+38"),
-        (("--llc_every", 1, "--llc_mask", "no_such"), "mask 'no_such' is found in no parameter; there are "),
+        (
+            ("--llc_every", 1, "--llc_mask", "no_such"),
+            "mask 'no_such' matches no floating-point parameter; choose from ",
+        ),
     ],
 )
 def test_bad_settings_are_refused_before_a_run_is_cleared(
@@ -118,8 +121,8 @@ def test_a_model_without_a_null_predictor_says_what_to_add(workshop: Workshop, t
     done = workshop.run(*line, *EVERY)
     assert done.returncode == 2
     assert done.stderr == (
-        "error: the model of reader names no null predictor, which saturation is measured by: give its Model "
-        "null_losses(batch) -> [B], the losses of a predictor that takes nothing from the context\n"
+        "error: the model of reader has no null predictor, with which saturation is measured: give its Model "
+        "null_losses(batch) -> [B], the losses of a predictor that ignores the context\n"
     )
     assert not (tmp_path / "run" / layout.CONFIG).exists()
 

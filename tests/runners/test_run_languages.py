@@ -120,14 +120,20 @@ def test_a_sweep_trains_the_autoencoder_first(ran: Ran, tmp_path: Path) -> None:
         (["--languages", "(a|b|c)*", "a*bc*"], "has no non-members"),
         (["--languages", "ab", "a*bc*"], "has 1 members of length 1 to 10; at least 8 are needed"),
         (["--languages", "a*bc*", "a*bc*"], "are the same language"),
-        (["--languages", "a*bc*", "--negatives", "other_language"], "there is none; take others, such as --negatives"),
+        (
+            ["--languages", "a*bc*", "--negatives", "other_language"],
+            "there is only one; choose other negatives, such as --negatives",
+        ),
         (
             ["--languages", "a*bc* ((a|b)c)*"],
             "it has a blank, which is no symbol; each expression is a word of its own",
         ),
-        (["--languages", "a+?b", "abc"], "it has ? behind +, which is read in two ways"),
+        (["--languages", "a+?b", "abc"], "it has ? behind +, which is ambiguous"),
         (["--languages", "^a*", "abc"], "it has ^; an expression describes whole strings and has no anchors"),
-        (["--languages", "(ab[c])*", "a*bc*", "--max_length", "20"], "--max_length 24 gives so many; [c] is c itself"),
+        (
+            ["--languages", "(ab[c])*", "a*bc*", "--max_length", "20"],
+            "--max_length 24 gives enough; [c] is the same as c",
+        ),
         (["--unseen_languages", "a*bc*"], "is one of those trained on"),
         (["--languages", "random"], "num_languages is 0"),
         (["--config.data.alphabet=abcdefghijklmnopqrstuvwxyz0"], "has 27 symbols"),

@@ -331,7 +331,7 @@ def test_without_noise_a_run_has_no_predictors_to_compare_with(workshop: Worksho
     numbers = [number for name in predictors for number in (f"{name}_loss", f"delta_{name}")]
     undefined = {f"{where}_{number}" for where in sets for number in numbers}
     assert undefined <= {name for name, value in headline.items() if value is None}
-    why = "noise_std is 0; it weighs the noise in the labels against its prior"
+    why = "noise_std is 0; this predictor needs noise in the labels, to weigh it against its prior"
     assert {headline[f"{name}_reason"] for name in undefined} == {why}
     assert min(headline["id_tf_loss"], headline["ood_tf_loss"]) > 0
     assert records[-1]["eval_id_loss"] < 0.98 * records[0]["eval_id_loss"]

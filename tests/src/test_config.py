@@ -274,7 +274,7 @@ def test_every_checked_field_is_tried_above():
 
 
 def test_values_that_do_not_fit_together():
-    with pytest.raises(ConfigError, match="rises to the middle"):
+    with pytest.raises(ConfigError, match="until the middle"):
         TrainConfig(schedule="linear_up_down", warmup_steps=3)
     with pytest.raises(ConfigError, match="micro_batches is 3; it must divide batch_size, 8"):
         TrainConfig(batch_size=8, micro_batches=3)

@@ -153,7 +153,7 @@ def test_by_default_a_batch_is_what_it_was():
         ({"spectrum": "flat"}, "spectrum is 'flat'"),
         ({"condition_number": 0.5}, "condition_number is 0.5"),
         ({"spectrum_exponent": -1.0}, "spectrum_exponent is -1"),
-        ({"exact_covariance": True, "num_pairs": 3}, "3 pairs span no 4 dimensions"),
+        ({"exact_covariance": True, "num_pairs": 3}, "3 pairs cannot span 4 dimensions"),
         ({"task_mean": float("inf")}, "task_mean is inf"),
         ({"teacher": "cubic"}, "teacher is 'cubic'"),
         ({"task_distribution": "flat"}, "task_distribution is 'flat'"),

@@ -66,7 +66,9 @@ def test_in_float32_the_last_of_500_000_steps_still_has_a_rate():
 def test_linear_up_down_with_a_warm_up_is_refused():
     with pytest.raises(ConfigError) as error:
         TrainConfig(schedule="linear_up_down", warmup_steps=5)
-    assert str(error.value) == "warmup_steps is 5; linear_up_down rises to the middle of the training"
+    assert str(error.value) == (
+        "warmup_steps is 5; it must be 0 with linear_up_down, which rises itself, until the middle of the training"
+    )
 
 
 @pytest.mark.usefixtures("x64")

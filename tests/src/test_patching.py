@@ -354,8 +354,8 @@ def test_what_ablation_puts_in_a_place():
     [
         ("embed", np.zeros((3, 8)), {}, r"the value for embed has the shape \(3, 8\); it must be \(5, 8, 8\)"),
         ("embed", 0.0, {"head": 0}, "embed has no axis of heads; its axes are context, position, channel"),
-        ("blocks.0.attn.result", 0.0, {"head": 2}, "blocks.0.attn.result has 2 heads, and none of number 2"),
-        ("blocks.0.attn.result", 0.0, {"position": -9}, "has 8 positions, and none of number -9"),
+        ("blocks.0.attn.result", 0.0, {"head": 2}, "blocks.0.attn.result has 2 heads, so there is no head 2"),
+        ("blocks.0.attn.result", 0.0, {"position": -9}, "has 8 positions, so there is no position -9"),
         ("prediction", 0.0, {"position": 0}, "prediction has no axis of positions"),
     ],
 )

@@ -122,8 +122,10 @@ def test_a_run_without_a_state_goes_on_with_nothing_so_nothing_is_refused(run: P
 def test_finished_runs_that_were_resumed_elsewhere_are_counted() -> None:
     same, other = {"bitwise": True}, {"bitwise": False}
     assert provenance.resumed_notice([same, same]) == ""
-    assert provenance.resumed_notice([same, other, same]).startswith("1 of 3 finished runs were resumed elsewhere")
-    assert provenance.resumed_notice([other]).startswith("this run was resumed elsewhere")
+    assert provenance.resumed_notice([same, other, same]).startswith(
+        "1 of 3 finished runs were resumed under other conditions"
+    )
+    assert provenance.resumed_notice([other]).startswith("this run was resumed under other conditions")
 
 
 @pytest.mark.parametrize("said", [{}, {"bitwise": None}, {"bitwise": "false"}, {"bitwise": "true"}, {"bitwise": 1}])

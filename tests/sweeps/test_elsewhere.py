@@ -39,7 +39,7 @@ def test_runs_go_on_from_their_step_and_the_table_says_so(
         rundir.update_meta(run, mark="it was not begun again")
     done = sweep(workshop, at, *SEEDS, "--executor", "serial")
     assert done.returncode == 0, done.stderr
-    assert "4 of 4 finished runs were resumed elsewhere" in done.stdout
+    assert "4 of 4 finished runs were resumed under other conditions" in done.stdout
     change = {"step": 30, "what": "pack_width", "was": 2, "is": 1}
     for meta in map(rundir.read_meta, runs(at)):
         assert (meta["resumed_elsewhere"], meta["mark"]) == ([change], "it was not begun again")

@@ -92,14 +92,17 @@ def test_what_is_left_out_is_said_once(tmp_path: Path, ending: dict[str, Any], r
     [
         ("--data no.npz", "no.npz does not exist"),
         ("--sweep data=own.npz,no.npz", "no.npz does not exist"),
-        ("--data own.npz --num_pairs 10", "num_pairs is 10; with the data of"),
-        ("--data own.npz --config.dim=10", "dim is 10; with the data of"),
-        ("--data own.npz --sweep dim=3,10", "lsa1 with dim 10: dim is 10; with the data of"),
-        ("--sweep data=own.npz,other.npz --num_pairs 6", "lsa1 with data other.npz: num_pairs is 6; with the data of"),
+        ("--data own.npz --num_pairs 10", "num_pairs is 10, but with the data of"),
+        ("--data own.npz --config.dim=10", "dim is 10, but with the data of"),
+        ("--data own.npz --sweep dim=3,10", "lsa1 with dim 10: dim is 10, but with the data of"),
+        (
+            "--sweep data=own.npz,other.npz --num_pairs 6",
+            "lsa1 with data other.npz: num_pairs is 6, but with the data of",
+        ),
         ("--sweep data=own.npz,copy.npz", "own.npz and "),
         ("--data own.npz --sweep data=other.npz", "data is swept, and set for all runs alike"),
         ("--data own.npz --sweep ordering=random,easy2hard", "lsa1 with ordering easy2hard: easy2hard needs"),
-        ("--standardize", "standardize is of contexts from a file; give --data FILE"),
+        ("--standardize", "standardize is only for contexts from a file; give --data FILE"),
     ],
 )
 def test_a_wrong_file_is_a_sentence_before_anything_is_written(

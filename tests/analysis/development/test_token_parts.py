@@ -91,7 +91,7 @@ def test_a_model_that_says_every_symbol_is_as_likely_has_all_nulls() -> None:
     assert 0 < row["bigram_divergence"] < np.log(1024)
     assert missing == [
         "no attention to a start symbol: sequences have none",
-        "no match mass: it is of chains and triggers, and text has prefix matching",
+        "no match mass: it is measured only for chains and triggers; text has prefix matching",
     ]
 
 

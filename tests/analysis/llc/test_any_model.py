@@ -289,7 +289,7 @@ def test_without_a_pull_a_flat_direction_is_refused_and_a_regular_minimum_is_not
         ({"data": {name: values[:0] for name, values in DATA.items()}}, "data has no samples"),
         ({"data": DATA | {"y": DATA["y"][:7]}}, "data has arrays of 7, 200 samples"),
         ({"measured_on": {name: values[:0] for name, values in DATA.items()}}, "measured_on has no samples"),
-        ({"mask": "embedding"}, "mask 'embedding' is found in no parameter; there are a/w, b/0"),
+        ({"mask": "embedding"}, "mask 'embedding' matches no floating-point parameter; choose from a/w, b/0"),
         ({"mask": [True]}, "the mask has the structure"),
         ({"sampler": "adam"}, "sampler is 'adam'; choose sgld, rmsprop, sghmc, hmc"),
         ({"batch_size": 0}, "batch_size is 0"),

@@ -374,7 +374,7 @@ def test_broken_traces_are_refused_until_they_are_moved_away(run: Path, refused:
         (["--mask", "(w"], "mask is '(w', which is no regular expression"),
         (["--mask", "w{99999999999}"], "which is no regular expression: the repetition number is too large"),
         (["--mask", "[[w]"], "which is no regular expression: Possible nested set at position 1"),
-        (["--mask", "no_such"], "mask 'no_such' is found in no parameter; there are "),
+        (["--mask", "no_such"], "mask 'no_such' matches no floating-point parameter; choose from "),
         (["--gamma", 0], "with gamma 0 nothing bounds the flat directions at these parameters"),
         (["--batch_size", 129], "batch_size is 129, more than the 128 tasks it is drawn from; raise tasks"),
         (["--batch_size", 0], "argument --batch_size: '0' is not a whole number from 1 to 2^22"),
@@ -383,7 +383,7 @@ def test_broken_traces_are_refused_until_they_are_moved_away(run: Path, refused:
         (["--data", "new"], "batches is 'new'; choose fixed, fresh, full"),  # what the flag was called
         (["--sampler", "adam"], "sampler is 'adam'; choose sgld, rmsprop, sghmc, hmc"),
         (["--preconditioner", "adam"], "sampler is 'adam'; choose sgld"),  # what the flag was called
-        (["--sampler", "hmc"], "hmc is on all samples at each step: batches is full"),
+        (["--sampler", "hmc"], "hmc takes all samples at each step, so it must be full"),
         (["--friction", 0], "argument --friction: '0' is not a number above 0, from 1.18e-38 to 1"),
         (["--descend", -1], "argument --descend: '-1' is not a whole number from 0 to 1000000"),
         (

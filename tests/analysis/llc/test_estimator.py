@@ -64,7 +64,7 @@ def test_chains_that_diverge_have_no_estimate() -> None:
         ({"data": "new"}, "choose fixed, fresh, full"),
         ({"mask": "("}, "no regular expression"),
         ({"sampler": "adam"}, "sampler is 'adam'; choose sgld, rmsprop, sghmc, hmc"),
-        ({"sampler": "hmc"}, "hmc is on all samples at each step: batches is full"),
+        ({"sampler": "hmc"}, "hmc takes all samples at each step, so it must be full"),
         ({"friction": 0.0}, "friction is 0.0; it must be a number above 0"),
         ({"friction": 1.5}, "friction is 1.5"),
         ({"descend": -1}, "descend is -1"),
@@ -99,7 +99,9 @@ def test_settings_have_a_name_of_their_own(one: Settings, other: Settings) -> No
 def test_eps_that_is_chosen_is_no_number_of_the_settings() -> None:
     """It is a tenth of the bound of stability at each checkpoint; a negative curvature bounds nothing."""
     settings = replace(FULL, eps=None)
-    with pytest.raises(ConfigError, match="eps is chosen at each checkpoint; give a number"):
+    with pytest.raises(
+        ConfigError, match="eps is auto, but one value for all checkpoints is needed here; give a number"
+    ):
         _ = settings.step_size
     assert chosen_eps(settings, 3.0) == pytest.approx(0.1 / (1e3 * 3.0 + 1.0))
     assert chosen_eps(settings, -3.0) == pytest.approx(0.1)
@@ -111,7 +113,7 @@ def test_a_mask_is_checked_by_the_names_of_a_model() -> None:
 
     model = Model(init=init, predict=lambda *_: None, losses=lambda *_: None)
     check_mask(model, "^attn.*/w$")
-    with pytest.raises(ConfigError, match="found in no parameter; there are attn/w"):
+    with pytest.raises(ConfigError, match="matches no floating-point parameter; choose from attn/w"):
         check_mask(model, "embedding")
 
 

@@ -99,7 +99,7 @@ def test_the_susceptibility_of_a_component_is_of_draws_in_which_it_alone_moves()
 def test_arrays_of_other_draws_are_refused() -> None:
     losses = np.zeros((2, 5, 3))
     for wrong in (np.zeros((2, 4)), np.zeros((3, 5)), np.zeros(2), np.zeros((2, 5, 3, 1))):
-        with pytest.raises(ConfigError, match=r"the observable has shape .*; it is \[chains, draws\] or"):
+        with pytest.raises(ConfigError, match=r"the observable has shape .*; it must be \[chains, draws\] or"):
             influence(losses, wrong)
     for short in (np.zeros((2, 5)), np.zeros(4)):
         with pytest.raises(ConfigError, match=r"losses has shape .*; it is \[chains, draws, samples\]"):

@@ -142,9 +142,9 @@ def test_the_first_of_a_batch() -> None:
     [
         ({}, "mine has no array"),
         (None, "mine has no array"),
-        (np.float32(1.0), "mine has a number without an axis of samples"),
-        ({"x": np.ones(3), "y": 2.0}, "mine has a number without an axis of samples"),
-        ((np.ones(3), np.ones((4, 2)), np.ones(3)), "mine has arrays of 3, 4 samples; all need as many"),
+        (np.float32(1.0), "mine has a scalar; every array needs a leading axis of samples"),
+        ({"x": np.ones(3), "y": 2.0}, "mine has a scalar; every array needs a leading axis of samples"),
+        ((np.ones(3), np.ones((4, 2)), np.ones(3)), "mine has arrays of 3, 4 samples; all must have the same number"),
         (np.ones((0, 2)), "mine has no samples"),
     ],
 )
@@ -156,7 +156,7 @@ def test_data_that_cannot_be(data: Any, said: str) -> None:
 @pytest.mark.parametrize(
     ("loss", "said"),
     [
-        (lambda params, x: jnp.mean(x @ params["w"]), r"the loss gives a scalar for 7 samples; .* leave the mean out"),
+        (lambda params, x: jnp.mean(x @ params["w"]), r"the loss gives a scalar for 7 samples; .* and not their mean"),
         (
             lambda params, x: x * params["w"][None],
             r"the loss gives an array of shape \(7, 2\) for 7 samples; it must give one",

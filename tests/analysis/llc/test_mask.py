@@ -88,8 +88,8 @@ def test_no_mask_is_none() -> None:
 @pytest.mark.parametrize(
     ("mask", "said"),
     [
-        ("embedding", "mask 'embedding' is found in no parameter; there are attn/heads, mlp/0, mlp/1$"),
-        ("scale", "mask 'scale' is found in no parameter"),  # which is no float
+        ("embedding", "mask 'embedding' matches no floating-point parameter; choose from attn/heads, mlp/0, mlp/1$"),
+        ("scale", "mask 'scale' matches no floating-point parameter"),  # which is no float
         ("(", "mask is '\\(', which is no regular expression"),
         ({"attn": True}, "the mask has the structure"),
         ({"attn": {"heads": True, "other": True}, "mlp": False}, "a mask is a tree like the parameters"),

@@ -297,7 +297,7 @@ def cubed(x: Any) -> Any:
 squared.defvjp(lambda x: (x**2, x), lambda x, up: (2 * x * up,))
 cubed.defvjp(lambda x: (x**3, x), lambda x, up: (3 * squared(x) * up,))
 
-REFUSED = r"has no forward derivative, as one with jax\.custom_vjp.*predict=False"
+REFUSED = r"has no forward-mode derivative \(it may use jax\.custom_vjp\).*predict=False"
 ROWS = np.array([[1, 2], [0, 1], [3, 1]], np.float32)
 
 

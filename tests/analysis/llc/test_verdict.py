@@ -156,7 +156,7 @@ def test_no_plateau_is_told_of_what_there_are_reasons_against() -> None:
         ({"trend": 2.36}, {"trend": 2.5}, "not mixed: +2.5 standard errors from the first to the last quarter"),
         ({"trend": -2.36}, {"trend": -2.5}, "not mixed: -2.5 standard errors"),
         ({"trend": 2.36}, {"trend": math.inf}, "not mixed: +inf standard errors"),
-        ({"relaxed": 0.9}, {"relaxed": 0.5}, "not mixed: chains of this length show 50% of the quadratic prediction"),
+        ({"relaxed": 0.9}, {"relaxed": 0.5}, "not mixed: chains of this length reach 50% of the quadratic prediction"),
         ({"distance": 10.0}, {"distance": 10.1}, "escaped: draws are at distance 10.1 from a w* of length 10"),
         ({}, {"r_hat_cause": "nothing moved"}, "not mixed: nothing moved"),
         ({}, {"saturation_cause": "saturation, for x"}, "cannot be computed: saturation, for x"),

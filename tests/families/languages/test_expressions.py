@@ -158,7 +158,7 @@ def test_a_malformed_expression_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("a+?b", "it has ? behind +, which is read in two ways; a repeat of a repeat is written (a+)?"),
+        ("a+?b", "it has ? behind +, which is ambiguous; write a repeat of a repeat as in (a+)?"),
         ("a*+", "it has + behind *"),
         ("a{2}{2}", "it has {2} behind {2}"),
         ("^a", "it has ^; an expression describes whole strings and has no anchors"),

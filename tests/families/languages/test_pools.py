@@ -197,8 +197,8 @@ def test_the_third_language_as_published_says_what_was_meant() -> None:
     with pytest.raises(ConfigError) as caught:
         pools_of(data)
     assert str(caught.value) == (
-        "the language (ab[c])* has 6 members of length 1 to 20; at least 8 are needed: --max_length 24 gives so many; "
-        "[c] is c itself, so if that may be left out write (abc?)*"
+        "the language (ab[c])* has 6 members of length 1 to 20; at least 8 are needed: --max_length 24 gives enough; "
+        "[c] is the same as c: for an optional c write (abc?)*"
     )
     counts = distinct_strings(pools_of(replace(data, max_length=24)))  # (abc)*, of 8 members
     assert [counts[name]["members"][2] for name in ("train", "test")] == [6, 2]
@@ -309,9 +309,9 @@ def test_what_cannot_fill_a_pool_is_refused(values: dict[str, Any], sentence: st
     ("values", "sentence"),
     [
         ({"languages": ()}, "languages is empty"),
-        ({"languages": ("random",)}, "num_languages is 0; it is how many languages `random` stands for"),
-        ({"num_languages": 3}, "num_languages is 3; it is how many languages `random` stands for"),
-        ({"unseen_languages": ("random",)}, "num_unseen is 0; it is how many languages `random` stands for"),
+        ({"languages": ("random",)}, "num_languages is 0; it must be above 0 with `random`, and 0 without"),
+        ({"num_languages": 3}, "num_languages is 3; it must be above 0 with `random`, and 0 without"),
+        ({"unseen_languages": ("random",)}, "num_unseen is 0; it must be above 0 with `random`, and 0 without"),
         ({"negatives": "far_miss"}, "negatives is 'far_miss'; it must be one of random_hash, "),
         ({"alignment": "centre"}, "alignment is 'centre'; it must be one of left, right"),
         ({"min_length": 9}, "min_length is 9; it must be at most max_length, 8"),

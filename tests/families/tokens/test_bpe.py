@@ -63,5 +63,5 @@ def test_what_makes_no_vocabulary_is_refused(text: str, size: int, words: str) -
 
 
 def test_a_character_that_the_corpus_lacks_is_named() -> None:
-    with pytest.raises(ConfigError, match="'Z' is no character of the text that the model is of"):
+    with pytest.raises(ConfigError, match="'Z' does not occur in the text that the vocabulary was made from"):
         bpe.vocabulary_of(TEXT + LETTERS, 270).encode("low Z")
