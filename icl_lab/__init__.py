@@ -5,12 +5,12 @@
     run = icl_lab.train("lsa1", steps=500)  # in runs/ of the working directory, as `icl-lab run lsa1 --steps 500`
     run.predict(x, y, x_query)              # a context of your own through it
 
-Every function takes a `Run` or the path of one. Errors are exceptions of `icl_lab.src.checks.UserError`'s kind, with
-the sentence of the command. Nothing of the process that calls is changed beyond a call: no setting of JAX, no
-environment variable, no signal handler. docs/own_data.md has recipes.
+Every function takes a `Run` or the path of one. Errors are of subclasses of `icl_lab.src.checks.UserError`, with the
+message that the command prints. A call leaves the calling process as it was: no setting of JAX, environment variable or
+signal handler stays changed. docs/own_data.md has recipes.
 
-The rooms of the laboratory lie below this package: `icl_lab.src`, `icl_lab.baselines`, `icl_lab.store`, ... Each
-function imports what it needs when it is called, so that `import icl_lab` costs nothing.
+The subpackages are `icl_lab.src`, `icl_lab.baselines`, `icl_lab.store`, ... Each function imports what it needs when it
+is called, so that `import icl_lab` costs nothing.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def runs(folder: RunOrPath = "runs") -> list[Run]:
 def table(path: RunOrPath = "runs") -> pd.DataFrame:
     """A row for each run at or below a folder, with its config's fields and the numbers of its summary.
 
-    A sweep's CSV gives its rows. `StoreError` for anything else.
+    For the CSV of a sweep, it returns that table's rows. `StoreError` for anything else.
     """
     from pathlib import Path
 
@@ -89,7 +89,7 @@ def table(path: RunOrPath = "runs") -> pd.DataFrame:
 
 
 def presets(model: str | None = None) -> pd.DataFrame:
-    """The models with their families and presets; of one model the fields, and their values in each preset.
+    """All models with their families and presets; for one model, its fields and their values in each preset.
 
     `ConfigError` for a model that is not known.
     """
@@ -116,9 +116,9 @@ def train(model: str | RunConfig = "lsa1", **settings: Any) -> Run:
     `preset`, `seed`, `steps`, `lr`, `num_layers`, ..., `out` for another directory, `overwrite` to train again,
     `quiet`. A field is also named with its section: `**{"data.noise_std": 0.1}`.
 
-    A finished run of the same config is given as it is. An interrupted training raises `KeyboardInterrupt` and is kept:
-    the same call goes on. `ConfigError` and `UsageError` for settings that cannot be, `Diverged` for losses that are no
-    numbers any more.
+    A finished run of the same config is returned and not trained again. An interrupted training raises
+    `KeyboardInterrupt` and keeps its state: repeat the same call to resume it. `ConfigError` and `UsageError` for
+    settings that are not possible, `Diverged` if losses stop being finite.
     """
     from icl_lab.analysis.run import Run
     from icl_lab.lab.guest import as_guest
@@ -141,9 +141,10 @@ def sweep(
 
         sweep("lsa1", {"num_layers": [1, 2], ("lr", "steps"): [(1e-3, 1000), (1e-4, 5000)]}, seeds=range(5))
 
-    An axis is a field, or a tuple of fields that move together. `settings` are fields of all runs; these and further
-    words are those of `icl_lab.sweeps.sweep.sweep`. The table is `out` (results_MODEL.csv), the runs are in `runs_dir`
-    (runs/sweep_MODEL); finished ones are not trained again. `UserError`, with the command's sentence.
+    An axis is a field, or a tuple of fields that move together. `settings` sets fields for all runs; it and the
+    other keyword arguments are those of `icl_lab.sweeps.sweep.sweep`. The table is `out` (results_MODEL.csv), the runs
+    are in `runs_dir` (runs/sweep_MODEL); finished ones are not trained again. `UserError`, with the message that the
+    command prints, for what cannot be done, and after the table is written if runs failed.
     """
     from icl_lab.sweeps.sweep import sweep as carry_out
 
@@ -154,10 +155,10 @@ def sweep(
 
 
 def sample(run: RunOrPath, tasks: int, seed: int = 0) -> Batch:
-    """Contexts drawn as those of a run's evaluation, on which no run was trained or evaluated.
+    """Fresh contexts, drawn like those of a run's evaluation, that no run was trained or evaluated on.
 
-    A `Batch`: x [B, N, D], y [B, N], x_query [B, D], y_query [B], w [B, D] in NumPy; of a decoder every pair is a
-    query. A function of the distribution and the seed alone, so that runs on one distribution are given the same.
+    A `Batch`: x [B, N, D], y [B, N], x_query [B, D], y_query [B], w [B, D] in NumPy; for a decoder every pair is a
+    query. The contexts depend only on the distribution and the seed: runs on the same distribution get the same ones.
     """
     import jax
 
@@ -196,7 +197,7 @@ def batch_from_arrays(
 
 
 def capture(run: RunOrPath, batch: Batch, names: str | Sequence[str] = "*") -> dict[str, np.ndarray]:
-    """The activations of a run on a batch whose addresses match, such as "blocks.0.attn.pattern" or "*.resid_post".
+    """The activations of a run on a batch at addresses that match, as "blocks.0.attn.pattern" or "*.resid_post" do.
 
     Addresses, axes and shapes are what `icl-lab analysis.activations --run RUN` prints. `ConfigError` for a name that
     matches none, and for a batch of other sizes than the run's.
@@ -214,10 +215,10 @@ def patch(
     head: int | None = None,
     position: int | None = None,
 ) -> np.ndarray:
-    """The predictions [B, ...] when activations are replaced by arrays, or by what functions of JAX make of them.
+    """The predictions [B, ...] when activations are replaced by arrays, or transformed by functions of JAX.
 
-    Only in a layer, of a head, at a position (row of tokens; below 0 from the end) where these are given. One program
-    serves all arrays and sites. `ConfigError` for what does not fit.
+    If layer, head or position (a row of tokens; below 0: from the end) is given, only there. One compiled program
+    serves all arrays, layers, heads and positions. `ConfigError` for what does not fit.
     """
     from icl_lab.analysis import activations
     from icl_lab.src.patching import Site
@@ -235,10 +236,10 @@ def ablate(
     position: int | None = None,
     shift: int = 1,
 ) -> np.ndarray:
-    """The predictions [B, ...] without some activations: a head is "blocks.0.attn.result" with `head`.
+    """The predictions [B, ...] with some activations ablated; for a head, name "blocks.0.attn.result", and give `head`.
 
-    how: zero; mean, over the contexts; resample, those of the context `shift` places further on. The site and errors
-    are `patch`'s.
+    how: zero; mean, over the contexts; resample, those of the context `shift` places further on. layer, head,
+    position and errors are as for `patch`.
     """
     from icl_lab.analysis import activations
     from icl_lab.src.patching import Site
@@ -253,8 +254,8 @@ def ablate(
 def baseline(name: str, run: RunOrPath | None = None) -> Callable[..., np.ndarray]:
     """A registered baseline as a function (x, y, x_query) -> predictions [B], which takes a `Batch` too.
 
-    What it has to know, such as a step size or the noise, is what the run's config says, or without a run the default
-    of contexts of the arrays' sizes. `ConfigError` where it is not defined (`analysis.named_baseline`).
+    What it has to know, such as a step size or the noise, is taken from the run's config or, without a run, from the
+    defaults for contexts of the arrays' sizes. `ConfigError` where it is not defined (`analysis.named_baseline`).
     """
     from icl_lab.analysis import named_baseline
 
@@ -278,8 +279,8 @@ def evaluate(
     model: a run or its path, a function (x, y, x_query) -> predictions [B], of any library, or an array of predictions.
     Without x_query the last pair of each context is the query; a decoder, and an array [B, N], predict every pair.
     baselines: functions of yours, by name. training: contexts (x, y[, x_query, y_query]) on which a step size of
-    gradient descent is fitted. estimate: what baselines have to know of the contexts is estimated from these, or from
-    the pairs; else those that have to know more than anybody says are null, with the reason.
+    gradient descent is fitted. estimate: estimate what baselines have to know from the training contexts or, without
+    them, from the pairs; if it is false, baselines that need more than is given are null, with the reason.
 
     Gives `table`, with standard errors over contexts, and `contexts`, a row for each query (`analysis.evaluate`).
     """
