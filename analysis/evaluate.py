@@ -3,9 +3,9 @@
 python -m analysis.evaluate --run RUN --data FILE [--estimate]
 
 Loss is half the squared error of a query's label; means are over contexts, with their standard errors, and the ratio is
-the model's loss over a baseline's on the same contexts. What a baseline would have to know and nobody says is not
-defined, with the reason. `--estimate` takes it from the training contexts or, if there are none, from the pairs that
-are evaluated, as second moments (`baselines.estimated`).
+the model's loss over a baseline's on the same contexts. A baseline that has to know what is not given is not defined,
+and the table has the reason. `--estimate` takes it from the training contexts or, if there are none, from the pairs
+that are evaluated, as second moments (`baselines.estimated`).
 Writes analysis/evaluate.csv, a row for each query, and analysis/evaluate.json.
 """
 
@@ -82,10 +82,11 @@ def evaluate(
     """A model beside all baselines that are defined, on contexts x [B, N, D], y [B, N], x_query [B, D], y_query [B].
 
     model: a run, a function (x, y, x_query) -> predictions [B], or an array of predictions. Without x_query the last
-    pair of each context is the query; of a decoder's run, and of an array [B, N], each pair but the first is one.
-    baselines: further functions, by name. training: contexts (x, y[, x_query, y_query]) on which a step size is
-    fitted, and with `estimate` what baselines would have to know. steps: of baselines that take any, 1 if not given; a
-    run of regression has its own. `ConfigError` for what has other shapes, for nan and for a single context.
+    pair of each context is the query; for a decoder's run, and an array [B, N], each pair but the first is a query.
+    baselines: further functions, by name. training: contexts (x, y[, x_query, y_query]) on which a step size is fitted,
+    and with `estimate` what baselines would have to know. steps: the number of steps for baselines that take steps, 1
+    by default; a regression run sets its own. `ConfigError` for what has other shapes, for nan and for a single
+    context.
     """
     if steps is not None:
         size("steps", steps)

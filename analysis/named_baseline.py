@@ -28,10 +28,10 @@ DEFAULT = {REGRESSION: "lsa1", DIVERSITY: "tiny"}  # whose config says what nobo
 def baseline(name: str, run: Run | None = None) -> Callable[..., np.ndarray]:
     """f(x, y, x_query) -> predictions [B] of a baseline, with what the run's config says of its contexts.
 
-    Without a run these are the default ones of the arrays' sizes: inputs U(-1/2, 1/2), tasks N(0, I), labels without
-    noise, or with variance D/32 for predictors of sequences; algorithms take one step. Predictors of sequences give
-    [B, K] without x_query, and the score `loo_gd` how clean each pair is, [B, N]. f takes a `Batch` too. `ConfigError`
-    for a name that is not registered, and where the baseline is not defined.
+    Without a run the contexts are taken for the default ones of the arrays' sizes: inputs U(-1/2, 1/2), tasks N(0, I),
+    labels without noise, or with variance D/32 for predictors of sequences; algorithms take one step. Predictors of
+    sequences return [B, K] without x_query; the score `loo_gd` returns how clean each pair is, [B, N]. f takes a
+    `Batch` too. `ConfigError` for a name that is not registered, and where the baseline is not defined.
     """
     require(name in BASELINES, f"no baseline is called {name!r}{did_you_mean(name, BASELINES)}")
     place = _place(name, None if run is None else run.config)

@@ -1,6 +1,6 @@
-"""A run as its user has it: what its directory holds, read when it is asked for, and its model as a function of arrays.
+"""A run for its user: the contents of its directory, read on demand, and its model as a function of arrays.
 
-`icl_lab.load_run(directory)` gives one. A run stands for its directory wherever a path is taken.
+`icl_lab.load_run(directory)` gives one. A `Run` can be passed wherever a path is expected.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def own_weights(value: Any) -> Any:
 class Run:
     """A run: its directory `path`, and what that holds.
 
-    With `params` it is the same run with other weights, those of the `step` of a checkpoint or a user's own; kept_as:
-    what stands behind RUN@ for these, a step or best.
+    With `params` it is the same run with other weights: those of the checkpoint at `step`, or a user's own; kept_as:
+    the word behind RUN@ that names these weights, a step or best.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Run:
 
     @property
     def has_own_weights(self) -> bool:
-        """Whether its weights are not those that its directory ends with: a checkpoint's, the best, or its user's."""
+        """Whether its weights are not its directory's final ones but a checkpoint's, the best, or the user's own."""
         return self._params is not None
 
     def __fspath__(self) -> str:
@@ -118,7 +118,7 @@ class Run:
         return pd.Series(listing.numeric(read_summary(self.path)), dtype=float, name=str(self.path))
 
     def checkpoints(self) -> Iterator[tuple[int, Run]]:
-        """(step, this run with the parameters of then) for each snapshot; `StoreError` if it kept none."""
+        """(step, this run with its parameters at that step) for each snapshot; `StoreError` if it kept none."""
         for step, then in self._loaded.checkpoints():
             yield step, self._with(then.params, step, str(step))
 
@@ -144,7 +144,7 @@ class Run:
         return run
 
     def with_file(self, path: str | os.PathLike[str]) -> Run:
-        """The same run, its contexts read from another file that holds them."""
+        """The same run, with its contexts read from another file that holds the same ones."""
         config: Any = self.config
         run = Run(self.path, self._params, self.step, self.kept_as)
         moved = replace(config, data=replace(config.data, file=os.path.abspath(path)))
@@ -154,9 +154,9 @@ class Run:
     def predict(self, x: ArrayLike, y: ArrayLike, x_query: ArrayLike | None = None) -> np.ndarray:
         """Predictions on contexts x [B, N, D] with labels y [B, N], or on one context without the axis B.
 
-        Of the labels of x_query [B, D], [B]. Without x_query a model with one query predicts the label of the last
-        pair from the others, and a model that predicts at every position does so, [B, N]. `ConfigError` for other
-        shapes than the run's.
+        With x_query [B, D] the predictions are of its labels, [B]. Without it a model with one query predicts the last
+        pair's label from the other pairs, [B], and a model that predicts at every position predicts each pair's label,
+        [B, N]. `ConfigError` for other shapes than the run's.
         """
         single = np.ndim(x) == 2
         arrays = (np.asarray(each)[None] if single and each is not None else each for each in (x, y, x_query))
@@ -198,7 +198,7 @@ class Run:
     # --- how it shows itself ---
 
     def facts(self) -> dict[str, Any]:
-        """What it shows of itself: directory, status, the command that trains it, and its first numbers."""
+        """What its repr shows: directory, status, the command that trains it, and the first numbers of its summary."""
         shown: dict[str, Any] = {"run": str(self.path), "status": self.status, "command": command_of(self.config)}
         if self.step is not None:
             shown["step"] = self.step

@@ -30,7 +30,7 @@ OF_COMMANDS = {  # flags that mean nothing in Python -> what to do instead
 
 
 class Diverged(UserError):
-    """The losses of a run have become too large for numbers; what it was until then is kept."""
+    """The losses of a run are no longer finite; its state up to that point is kept."""
 
 
 def request_of(model: str | RunConfig, settings: Mapping[str, Any]) -> flags.Request:

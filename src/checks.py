@@ -12,7 +12,7 @@ TOO_MANY = 2**31  # elements of an array, or steps: indices are 32-bit integers
 
 
 class UserError(Exception):
-    """What its user can mend: a command prints the message, one sentence, and ends with exit status 2."""
+    """An error that its user can fix: a command prints the message, one sentence, and ends with exit status 2."""
 
 
 class ConfigError(UserError, ValueError):

@@ -51,12 +51,13 @@ def sweep(
 ) -> Path:
     """Trains one model, or several, at each point of a grid with each seed; returns the path of the table, a CSV.
 
-    axes: {field: values}, under a field's own name, in full or short, or its flag's; {(field, field): tuples} is one
-    axis whose fields move together. settings: fields with one value for all runs. Runs go below `runs_dir`
+    axes: {field: values}, each field under its full name, its short name or its flag's name; {(field, field): tuples}
+    is one axis whose fields move together. settings: fields with one value for all runs. Runs go below `runs_dir`
     (runs/sweep_MODEL), the table to `out` (results_MODEL.csv); `append` keeps rows of other sweeps there,
-    `replace_table` drops them, and `overwrite` trains all runs again. executor, width and kernel are as the flags.
+    `replace_table` drops them, and `overwrite` trains all runs again. executor, width and kernel mean the same as the
+    flags.
 
-    Finished runs are not trained again: after Ctrl-C, which is a KeyboardInterrupt as ever, the same call goes on.
+    Finished runs are not trained again: after Ctrl-C (a KeyboardInterrupt, as usual), repeat the call to continue.
     `UserError`, with the sentence that the command prints, for what cannot be done; where runs failed, it comes after
     the table is written.
     """

@@ -87,25 +87,26 @@ def llc(
     """The LLC of a model at params: nbeta (mean over draws of L(w) - L(w*)), w ~ exp(-nbeta L - gamma/2 |w - w*|^2).
 
     per_sample_loss(params, batch) -> [B], one loss for each of B samples, of JAX operations. For sequences a sample is
-    what gets one loss: give the mean over a sequence's tokens for a loss per token, the sum for one per sequence; nbeta
-    has its unit. L is the mean over samples and nbeta multiplies that mean. params: any pytree (Haiku, Flax, Equinox,
-    plain), whose leaves that are not floating-point arrays are held fixed. data: a pytree of arrays with a leading axis
-    of samples.
+    one sequence: give the mean over its tokens for a loss per token, or the sum for a loss per sequence; nbeta has the
+    unit of 1 / that loss. L is the mean over samples and nbeta multiplies that mean. params: any pytree (Haiku, Flax,
+    Equinox, plain), whose leaves that are not floating-point arrays are held fixed. data: a pytree of arrays with a
+    leading axis of samples.
 
-    eps: of the step w - eps/2 (nbeta g + gamma (w - w*)) + N(0, eps); None takes a tenth of the stability bound, or
-    less where that is too much.
-    batch_size: samples in a step, drawn with replacement; None, or n and more, all. chains, burn_in, draws, thin:
-    chains from w*, draws left out, draws kept, steps between two. sampler: "sgld", "rmsprop", "sghmc" (with friction)
-    or "hmc" (all samples, needs blackjax).
+    eps: the step size in w - eps/2 (nbeta g + gamma (w - w*)) + N(0, eps); None takes a tenth of the stability bound,
+    or less where that is too much.
+    batch_size: samples in a step, drawn with replacement; None, or n or more, takes all samples. chains, burn_in,
+    draws, thin: chains from w*, draws left out, draws kept, steps between two. sampler: "sgld", "rmsprop", "sghmc"
+    (with friction) or "hmc" (all samples, needs blackjax).
     mask: which parameters move: a regular expression of leaf names "a/b/c", or a pytree of booleans or boolean arrays.
-    null_loss: of a predictor that knows nothing, by which saturation is measured; without, it is not asked for.
-    descend: steps of full-batch descent from w* before the chains. measured_on: a second data set, on which the draws'
-    loss is measured too. per_sample: keep the loss of each sample at each draw, traces["losses"] [C, T, n].
-    observe(params) -> an array to keep at each draw, traces["observed"]. predict: False leaves out the Hessian, and
-    with it whether the estimate is quadratic; then, with a given eps, nothing of it is computed.
+    null_loss: the loss of a predictor that knows nothing, with which saturation is measured; without it saturation is
+    not checked. descend: steps of full-batch descent from w* before the chains. measured_on: a second data set, on
+    which the draws' loss is measured too. per_sample: keep all samples' losses at each draw, traces["losses"]
+    [C, T, n]. observe(params) -> an array to keep at each draw, traces["observed"]. predict: False skips the quadratic
+    prediction, so that the estimate is not compared with it; with eps given and gamma above 0 the Hessian is then not
+    needed at all.
 
-    `ConfigError` for a loss that is no number for each sample, for nan at w*, no samples, a mask of another structure,
-    and gamma = 0 with a flat or negative direction. (Lau et al. 2023, Eq. 15.)
+    `ConfigError` if the loss is not one number for each sample, or is nan at w*, if there are no samples, if the mask
+    has another structure, and for gamma = 0 with a flat or negative direction. (Lau et al. 2023, Eq. 15.)
     """
     problem, n = _problem(per_sample_loss, params, data, mask, null_loss, measured_on, observe, per_sample)
     full = batch_size is None or batch_size >= n or sampler == "hmc"

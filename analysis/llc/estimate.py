@@ -35,19 +35,19 @@ ENOUGH = 4  # checks of a chain after its burn-in, for R-hat
 
 @dataclass(frozen=True)
 class Estimate:
-    """An LLC with its interval, its verdict and everything that the verdict is from.
+    """An LLC with its interval, its verdict and everything that the verdict is based on.
 
     value, low, high, error: the LLC, its 95 % t interval over chains and its standard error. verdict, pull, order,
     reasons: what it measures (`analysis.llc.verdict`). d_nbeta, d_gamma, degree: logarithmic derivatives and the
     degree, with their standard errors (`analysis.llc.derivatives`); prediction: what a quadratic loss would give, in
-    four parts. loss, null_loss, draw_loss: L(w*), the null predictor's and the draws' mean loss; saturation: how far
-    the draws are from the first to the second. acceptance: of a Metropolis step of that size; stability: eps (nbeta
-    h_max + gamma); trend: last less first quarter over its standard error; r_hat, ess: of losses on fixed samples;
-    below: the share of these that lie below L(w*). distance: mean |w - w*|; radius: sqrt(d / gamma), that of the pull
-    alone; norm: |w*|; of what moves. relaxation: the steps, 2 / (eps gamma), in which a flat direction forgets w*;
-    relaxed: the share of the prediction that chains of this length show. descent: distance and gain of loss of the
-    descent before the chains. measured: the LLC on the second data set, with low and high. traces: [C, T] and [C, K],
-    burn-in included.
+    four parts. loss, null_loss, draw_loss: L(w*), the null predictor's loss, the draws' mean loss; saturation: where
+    draw_loss lies between loss (0) and null_loss (1). acceptance: how likely a Metropolis step of size eps is accepted;
+    stability: eps (nbeta h_max + gamma); trend: last less first quarter over its standard error; r_hat, ess: of losses
+    on fixed samples; below: the share of these that lie below L(w*). distance: mean |w - w*|; radius: sqrt(d / gamma),
+    the distance that the pull alone would give; norm: |w*|; all three of the parameters that move. relaxation: the
+    steps, 2 / (eps gamma), in which a flat direction forgets w*; relaxed: the share of the prediction that chains of
+    this length show. descent: distance and gain of loss of the descent before the chains. measured: the LLC on the
+    second data set, with low and high. traces: [C, T] and [C, K], burn-in included.
     """
 
     value: float
@@ -278,12 +278,12 @@ def diagnose(
 ) -> Estimate:
     """Judges traces that any tool has drawn: the estimate, its interval, and what it measures.
 
-    traces: excess [C, T], the loss of every draw less L(w*) (of its own batch, or of all data); and, as far as there
-    are, distance [C, T] |w - w*|, slope [C, T] (w - w*).grad L, fixed_loss [C, K] on fixed samples. eps: of the step w
-    - eps/2 (nbeta g + gamma (w - w*)) + N(0, eps), None if not known; norm: |w*|, without which no plateau is shown, 0
-    at the origin; spectrum: `analysis.llc.spectrum`, without which no estimate is shown to be quadratic.
+    traces: excess [C, T], the loss of every draw less L(w*) (of its own batch, or of all data); and, if available,
+    distance [C, T] |w - w*|, slope [C, T] (w - w*).grad L, fixed_loss [C, K] on fixed samples. eps: of the step w
+    - eps/2 (nbeta g + gamma (w - w*)) + N(0, eps), None if not known; norm: |w*| (0 at the origin), needed to show a
+    plateau; spectrum: of `analysis.llc.spectrum`, needed to show that an estimate is quadratic.
 
-    Where losses are of minibatches, their noise counts in the derivative in nbeta, for the second batch is missing.
+    If losses are of minibatches, their noise biases the derivative in nbeta, as there is no second, independent batch.
     `ConfigError` for traces of other shapes.
     """
     arrays = {name: np.asarray(values, np.float64) for name, values in traces.items()}

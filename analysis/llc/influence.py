@@ -5,7 +5,7 @@ With draws w of the local posterior and l_i(w) the loss of sample i:
     influence of i on phi        -Cov(l_i, phi)           the derivative of E[phi] in sample i's weight, over nbeta / n
     susceptibility of C to i     -Cov(phi_C, l_i - L)     phi_C a quantity of draws in which component C alone moves
 
-No nbeta is in either. Sources: Giordano, Broderick and Jordan 2018, Eq. 8 (covariances as sensitivities of a
+Neither formula contains nbeta. Sources: Giordano, Broderick and Jordan 2018, Eq. 8 (covariances as sensitivities of a
 posterior); susceptibilities: Baker et al. 2025.
 On a quadratic loss Cov(l_i, l_j) = g_i.S g_j + tr(H_i S H_j S) / 2, with S = (nbeta H + gamma)^-1, g_i and H_i the
 slope and the Hessian of l_i at w*.

@@ -35,13 +35,13 @@ Config = TypeVar("Config", bound="RunConfig")
 class RunConfig:
     """One training run. A family adds its own sections; a field that a family does not have does not exist there.
 
-    With `snapshots` the parameters stay at every record of the metrics, for analyses over training. Records are made
-    every `eval_every` steps, at `log_records` steps that are spaced logarithmically, and at the last one. A training
-    ends at a record, before its last step, by `stop_when` and `patience` (`lab.configs.stopping`).
+    With `snapshots` the parameters are kept at every record of the metrics, for analyses over training. Records are
+    made every `eval_every` steps, at `log_records` steps that are spaced logarithmically, and at the last one. A
+    training ends at a record, before its last step, by `stop_when` and `patience` (`lab.configs.stopping`).
 
-    What the run is made with besides these fields, each with the hash of its content: `plugins` whose names it uses,
-    `shared` arrays, the parameters that it starts from (`init_from`, `store.weights`); and `requires`, the ids of the
-    runs that it builds on.
+    The other ingredients of a run, each with the hash of its content, are the `plugins` whose names it uses, `shared`
+    arrays and the parameters that it starts from (`init_from`, `store.weights`); `requires` has the ids of the runs
+    that it builds on.
     """
 
     family: ClassVar[str] = ""
