@@ -26,7 +26,7 @@ FIGURES: tuple[AnyFigure, ...] = (
     Figure("one_layer_training", "One layer over training", ("one_layer",), curves.logged, "training step", "", scale=COSINES),
     Figure("sizes", "One layer, N = D", ("one_layer", "size_5", "size_20", "size_35", "size_50"), curves.sizes, "N = D", "Loss", profile="full", means=False, by_seed=True),
     Figure("one_layer_shifts", "One layer on contexts of another distribution", ("one_layer",), curves.shifted, "", "Loss", log_y=True),
-    Figure("two_layers_training", "Two recurrent layers do gradient descent first, and turn to GD++ later", ("two_layers",), curves.compared, "training step", "", scale=COSINES),
+    Figure("two_layers_training", "Two layers with shared weights do gradient descent first, and GD++ later", ("two_layers",), curves.compared, "training step", "", scale=COSINES),
     Figure("two_layers_shifts", "Two recurrent layers on contexts of another distribution", ("two_layers",), curves.shifted, "", "Loss", log_y=True),
     Figure("ten_layers_training", "Ten recurrent layers over training", ("ten_layers",), curves.compared, "training step", "", profile="full", scale=COSINES),
     Figure("ten_layers_shifts", "Ten recurrent layers on contexts of another distribution, medians over tasks", ("ten_layers",), curves.shifted, "", "Loss", log_y=True, profile="full"),
