@@ -30,7 +30,7 @@ def by_position(run: Path, name: str) -> Series:
 RUN_FIGURES = (
     Figure(
         "steps_by_position",
-        "Step sizes by position: trained models follow the best ones, a single layer does not",
+        "Step sizes by position: two layers follow the best ones, a single layer does not",
         (*(f"twolayer_{order}" for order in SORTED), "twolayer_random", "lsa1_pe_easy2hard", "three_layers_easy2hard"),
         by_position,
         "position",

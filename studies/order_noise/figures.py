@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 # file -> caption
 FIGURES = {
     "agreement": 'Changes of the loss, measured against computed ("predicted"); on the diagonal they agree',
-    "noise_robustness": "Test loss against the share of noisy pairs: models follow gradient descent, not the Bayesian",
+    "noise_robustness": "Test loss against the share of noisy pairs: models follow gradient descent, not the Bayes predictor",
     "effects_order_at_evaluation": "changes of the loss by order at evaluation",
-    "order_sensitivity": "Loss over that of gradient descent, by order: only twolayer, trained on ordered contexts, changes",
+    "order_sensitivity": "Loss ratio to gradient descent, by order: only two layers trained on ordered contexts depend on it",
     "effects_order_in_training": "changes of the loss by order in training",
     "effects_a_step_size_for_each_position": "losses against one step with a step size for each position",
     "effects_noise_at_evaluation": "changes of the loss by noise at evaluation",

@@ -34,6 +34,21 @@ NAMES = {
     "contrast": [contrast.name for contrast in CONTRASTS],
 }
 
+# names of baselines, noise modes, orders and placements -> how tables say them
+IN_WORDS = {
+    "gd_clean_step": "GD, step tuned on clean contexts",
+    "gd_tuned_step": "GD, step tuned to the noise",
+    "linear_mmse": "best linear predictor that knows the noise",
+    "mask_bayes": "Bayes predictor that knows the noise",
+    "label_noise": "label noise",
+    "random_pairs": "random pairs",
+    "smallnorm2largenorm": "small norms first",
+    "easy2hard": "easy first",
+    "hard2easy": "hard first",
+    "clean_first": "clean pairs first",
+    "noisy_first": "noisy pairs first",
+}
+
 
 def fill_in(folder: Path) -> dict[str, Callable[..., str]]:
     """By name, what writes a contrast of the study's tables in a folder."""
@@ -103,8 +118,15 @@ def _agreement(rows: Sequence[Row]) -> str:
         low, high = (f"{100 * row[name]:+.2f}" for name in ("change_low", "change_high"))
         measured = f"{100 * row['change']:+.2f} [{low}, {high}]"
         numbers = f"{100 * row['predicted']:+.2f} | {measured} | {row['n']} | {100 * row['margin']:.2f}"
-        lines.append(f"| {row['contrast']} | {numbers} | {row['reading_says']} |")
+        lines.append(f"| {in_words(row['contrast'])} | {numbers} | {row['reading_says']} |")
     return "\n".join(lines)
+
+
+def in_words(name: str) -> str:
+    """A contrast's name with the words of tables for the names in it."""
+    for plain, words in IN_WORDS.items():
+        name = name.replace(plain, words)
+    return name
 
 
 def _plateaus(rows: Sequence[Row]) -> str:
@@ -125,7 +147,7 @@ def _plateaus(rows: Sequence[Row]) -> str:
 def _noise(rows: Rows) -> str:
     """Losses by corruption: of the baselines, and of each model trained clean / trained on that noise."""
     names = list(BASELINES.values())
-    header = [*names, *MODELS]
+    header = [*(IN_WORDS[name] for name in names), *MODELS]
     lines = [f"| noise, p | {' | '.join(header)} |", f"|---|{'---|' * len(header)}"]
     for mode in NOISE:
         for p in RATES:
@@ -133,7 +155,7 @@ def _noise(rows: Rows) -> str:
             trained = [rows.get(("noise in training", f"{model}: {mode} {p:g}, tested on it")) for model in MODELS]
             cells = [f"{row['control']:.4f}" if row else "" for row in compared]
             cells += [_losses_of(row) if row else "" for row in trained]
-            lines.append(f"| {mode}, {p:g} | {' | '.join(cells)} |")
+            lines.append(f"| {IN_WORDS[mode]}, {p:g} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
