@@ -3,9 +3,9 @@
 `{{ value("CLAIM") }}` is a claim's mean with interval and n, `mean`, `n`, `accepted`, `expected` and `verdict` are
 these alone, `control` is its control's value, and `power` is two to the power of the value, of a claim on a base-two
 logarithm. `{{ figure("NAME") }}` is a figure of the study and `{{ setting("RUNS", "KEY") }}` a setting of its runs. A
-study that compares conditions has more. A page has nothing else between braces. What stands below it, claims with the
-legend of their verdicts and figures that the page does not show, is added to it. A note, `note_NAME.md`, is written
-alike, and nothing is added to it.
+study with tables has `{{ table("NAME") }}` too, and one that compares conditions has more. A page has nothing else
+between braces. What stands below it, claims with the legend of their verdicts and figures that the page does not show,
+is added to it. A note, `note_NAME.md`, is written alike, and nothing is added to it.
 """
 
 from __future__ import annotations
@@ -92,6 +92,7 @@ def _check(study: Study, path: Path) -> None:
         "claim": [claim.name for claim in study.claims],
         "runs": [*study.runs],
         "figure": [*_titles(study)],
+        "table": [*study.tables],
     }
     names |= dict(study.conditions.names) if study.conditions else {}
     for line, does, words in _calls(study, path, text):
@@ -167,6 +168,7 @@ def _fill_in(
         "n": of_row(lambda row: str(row["n"])),
         "figure": lambda name: _image(out, f"{_folder(study, profile, name)}/{name}.png", titles[name], above),
         "setting": lambda runs, key: _setting(study, runs, key),
+        "table": lambda name: study.tables[name](out / study.name),
     }
     return fill_in | dict(study.conditions.fill_in(out / folder) if study.conditions else {})
 
@@ -213,7 +215,8 @@ def _setting(study: Study, runs: str, key: str) -> str:
 
 
 def _filled_in(study: Study) -> dict[str, tuple[str, ...]]:
-    return FILLED_IN | dict(study.conditions.arguments if study.conditions else {})
+    tables = {"table": ("table",)} if study.tables else {}
+    return FILLED_IN | tables | dict(study.conditions.arguments if study.conditions else {})
 
 
 def _calls(study: Study, path: Path, text: str) -> Iterable[tuple[int, str, tuple[str, ...]]]:

@@ -80,7 +80,8 @@ class Study:
     remarks: what limits a claim that was not reproduced, by its name. analyses: by the name of runs, what is done in
     the directory of each that has ended, before claims and figures read it there. file: of a user's study or
     conjecture, the plugin that states it. again: how another process makes it; None: by its name. sampled_seeds: of
-    the claims that need no training.
+    the claims that need no training. tables: by name, what writes a table of its page in Markdown, from the folder of
+    its figures.
     """
 
     name: str
@@ -93,6 +94,7 @@ class Study:
     file: Path | None = None
     again: Callable[[], Study] | None = None
     sampled_seeds: tuple[int, ...] = SAMPLED_SEEDS
+    tables: Mapping[str, Callable[[Path], str]] = field(default_factory=dict)
 
     def command(self, profile: str) -> str:
         """The command that carries out a profile of it."""

@@ -9,5 +9,6 @@ from icl_lab.studies.task_diversity.facts import FACTS
 from icl_lab.studies.task_diversity.figures import FIGURES
 from icl_lab.studies.task_diversity.remarks import REMARKS
 from icl_lab.studies.task_diversity.runs import RUNS
+from icl_lab.studies.task_diversity.tables import TABLES
 
-STUDY = Study("task_diversity", RUNS, stating(CLAIMS, FACTS), FIGURES, REMARKS)
+STUDY = Study("task_diversity", RUNS, stating(CLAIMS, FACTS), FIGURES, REMARKS, tables=TABLES)

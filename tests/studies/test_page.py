@@ -53,6 +53,17 @@ def test_numbers_come_from_the_table_and_the_configs(tmp_path: Path) -> None:
     assert f"`python -m studies.run {tmp_path}/mine.py --profile quick`" in below
 
 
+def test_a_table_of_the_study_is_written_from_the_folder_of_its_figures(tmp_path: Path) -> None:
+    """And one that it does not have is refused; a study without tables has nothing of the kind."""
+    study = replace(written(tmp_path, '{{ table("sizes") }}'), tables={"sizes": lambda folder: f"| {folder.name} |"})
+    page.check(study)
+    assert page.render(study, "quick", [], tmp_path).startswith("| mine |\n")
+    with pytest.raises(UserError, match="line 1: there is no table 'size', did you mean sizes"):
+        page.check(replace(written(tmp_path, '{{ table("size") }}'), tables=study.tables))
+    with pytest.raises(UserError, match="nothing else"):
+        page.check(written(tmp_path, '{{ table("sizes") }}'))
+
+
 def filled(tmp_path: Path, text: str, claim: Claim, measurement: Measurement | None) -> str:
     """The first line of a page."""
     study = written(tmp_path, text)

@@ -14,8 +14,13 @@ from icl_lab.lab.configs.run import to_dict
 from icl_lab.store import layout, rundir
 from icl_lab.store.atomic import write_json
 from icl_lab.store.metrics import append_metrics
+from icl_lab.store.readers import StoreError
+from icl_lab.studies import ledger
 from icl_lab.studies.task_diversity import curves as pool_curves
 from icl_lab.studies.task_diversity import measures as pools
+from icl_lab.studies.task_diversity.tables import relative_distances
+from icl_lab.studies.template import NOT_MEASURED
+from tests.runners.tiny import ROOT
 
 STEPS = (0, 10, 20, 40)
 
@@ -188,3 +193,17 @@ def test_lines_are_measured_from_the_chord_of_their_own_ends(
 def test_the_rise_of_means_over_three_records_and_of_two_records(losses: list[float], rise: float) -> None:
     """Means of 4, 1, 1, 1, 4 are 2.5, 2, 1, 2, 2.5; an untrained run has two records."""
     assert pools.smoothed_rise(np.array(losses)) == pytest.approx(rise, rel=1e-12)
+
+
+def test_the_table_of_relative_distances_has_the_means_of_the_claims_on_the_same_seeds(tmp_path: Path) -> None:
+    """M = 8 to dMMSE is the claim `some_tasks`, measured seed by seed; a table of other means is refused."""
+    assert relative_distances(tmp_path) == NOT_MEASURED
+    tasks, _, to_dmmse, to_ridge = relative_distances(ROOT / "report/task_diversity").splitlines()
+    column = tasks.split(" | ").index("8")
+    by_seed = ledger.read_measurements(ROOT / "report/claims.csv")["some_tasks"].values
+    assert float(to_dmmse.split(" | ")[column]) == pytest.approx(np.exp(np.mean(np.log(by_seed))), abs=0.005)
+    assert 0 < float(to_ridge.split(" | ")[column]) < 1
+    text = (ROOT / "report/task_diversity/budgets.csv").read_text()
+    (tmp_path / "budgets.csv").write_text(text.replace("geometric", "arithmetic"))
+    with pytest.raises(StoreError, match="geometric means"):
+        relative_distances(tmp_path)
