@@ -52,10 +52,10 @@ FIGURES: tuple[AnyFigure, ...] = (
     Matrix("constructed_kq", "W_K^T W_Q of one step of gradient descent", ("sound",), curves.product("construction_kq"), curves.product("rescaled_kq")),
     Matrix("learned_pv", "P W_V of the trained layer, times that mean", ("sound",), curves.product("rescaled_pv"), curves.product("construction_pv")),
     Matrix("constructed_pv", "P W_V of one step of gradient descent", ("sound",), curves.product("construction_pv"), curves.product("rescaled_pv")),
-    Dots("flaws", "The student project's setting, and with one of its choices changed at a time", FLAWS, curves.of_setting, "full", scale=OF_SETTING),
+    Dots("flaws", "The student project's setting, and variants that change one of its choices", FLAWS, curves.of_setting, "full", scale=OF_SETTING),
     Figure("autoencoder_val_loss", "Autoencoder: cross-entropy of a symbol of unseen strings", ("autoencoder_itself",), curves.over_training({"eval_loss": "unseen strings", "train_loss": "training strings"}), STEP, "loss (nats)", log_y=True, means=False, by_seed=True),
     Dots("codes", "Other encodings and another model", CODES, curves.of_setting, "full", scale=OF_SETTING),
     Dots("grid", "Codes of 8 channels, numbers of pairs and kinds of negatives: accuracy", GRID, curves.of_grid, "full", scale="fraction"),
-    Figure("number_of_languages", "Few languages are learnt by heart: random languages, bigram encodings", tuple(ARMS), curves.of_numbers(ARMS), LANGUAGES, "loss (half MSE)", log_x=True, profile="full"),
+    Figure("number_of_languages", "Trained on few random languages, models do worse on others (strings encoded by bigrams)", tuple(ARMS), curves.of_numbers(ARMS), LANGUAGES, "loss (half MSE)", log_x=True, profile="full"),
 )
 # fmt: on
