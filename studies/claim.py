@@ -17,13 +17,14 @@ THEORY = "theory"  # the source of a range that a theorem gives
 
 # source of a range -> what it is
 ORIGINS = {
-    "plot reading": "read off a paper's plot. The tolerance is the larger of 5 % and the reading error, or the spread "
-    "that the plot shows; for two curves of one plot, the distance at which they can be told apart",
+    "plot reading": "read off a paper's plot. The tolerance is the larger of 5 % and the reading error. If the plot "
+    "shows a spread, the tolerance is this spread. If two curves of one plot are compared, it is the distance at which "
+    "they can be distinguished",
     "text": "stated in a paper's text",
     THEORY: "a theorem, with a margin for discretisation and sampling",
     "derived": "a closed form or an independent computation, with a margin for discretisation and sampling",
     "prototype": "a separate prototype program, run on other samples",
-    "bound": "a number that we chose for a sentence of a paper",
+    "bound": "a number that we chose to make a qualitative statement of a paper testable",
     "expectation": "what we expected before any run",
     "pilot": "what our pilot runs gave; the claim only repeats them on other seeds",
 }

@@ -15,13 +15,13 @@ MEANINGS = {
     REPRODUCED: "the interval over seeds lies inside the range of a paper's claim",
     AS_PREDICTED: "the interval lies inside the range that a theory gives, or that we expected ourselves",
     CONTRADICTED: "the interval lies wholly outside the range",
-    NO_EFFECT: "the interval lies inside the values that were committed as no effect",
+    NO_EFFECT: "the interval lies inside the range that was fixed in advance as no effect",
     HIGHER: "a contrast's treated are above its control: a paired t test at 5 % after Holm's correction",
     LOWER: "a contrast's treated are below its control, by the same test",
     TWO_KINDS: "runs fall into two groups; their mean describes neither, so the runs in each are counted",
     UNDECIDED: "the interval lies across an edge of the range, or a number that is needed cannot be computed",
-    UNINFORMATIVE: "the control would pass too: the rival's interval reaches into the range, or the rival cannot be "
-    "told from the model, or untrained networks lie in the range",
+    UNINFORMATIVE: "something else would pass too: the rival's interval overlaps the range, or the rival cannot be "
+    "distinguished from the model, or untrained networks lie in the range",
     PROVISIONAL: "the numbers give a verdict, but from fewer than 8 seeds",
     OTHER_SCALE: "the numbers give a verdict, but from smaller models, less data or shorter training than the paper's",
     NOT_RUN: "its runs have not been trained",
