@@ -48,7 +48,8 @@ def _title(config: RunConfig, steps: int) -> str:
 def _ends(values: Mapping[str, Any], config: RunConfig) -> Iterator[str]:
     """Why a run ended early, and which parameters the numbers are of if the best ones were kept too."""
     if "stopped_early" in values:
-        yield f"stopped early, of {config.training.steps} steps: {values['stopped_early']['reason']}"
+        steps = values.get("num_steps", config.training.steps)
+        yield f"stopped early, after {steps} of {config.training.steps} steps: {values['stopped_early']['reason']}"
     if best := values.get("best"):
         there = f"is at step {best['step']}: {layout.BEST_PARAMS} (--init_from RUN@best)"
         yield f"all numbers are of the last parameters; the least eval_loss, {best['eval_loss']:.4g}, {there}"

@@ -70,7 +70,10 @@ def test_the_summary_has_the_reason(stopped: Path, whole: Path, rule: str) -> No
     summary = read_summary(stopped)
     assert (summary["num_steps"], summary["stopped_early"]["step"]) == (STOPPED_AT, STOPPED_AT)
     assert summary["stopped_early"]["reason"].startswith("eval_loss is ")
-    assert f"stopped early, of 25 steps: {summary['stopped_early']['reason']}" in summary_text(stopped)
+    assert (
+        f"stopped early, after {summary['num_steps']} of 25 steps: {summary['stopped_early']['reason']}"
+        in summary_text(stopped)
+    )
     assert "stopped_early" not in read_summary(whole)
     assert "stopped early" not in summary_text(whole)
 
