@@ -6,6 +6,7 @@ script to draw them, and the search works from `file://`.
 
 import os
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(os.environ["SITE_ROOT"])  # of the code, whose docstrings are read without an import
 SOURCE = Path(os.environ["SITE_SOURCE"])
@@ -48,3 +49,15 @@ autodoc2_output_dir = "api"
 autodoc2_render_plugin = "myst"
 autodoc2_hidden_objects = {"private", "dunder", "inherited"}
 autodoc2_sort_names = True
+
+NOT_SEARCHED = ("CHANGELOG", "docs/contract")  # long pages that name everything, and answer few questions
+
+
+def setup(app: Any) -> None:
+    """Leaves long lists out of what the search finds."""
+    app.connect("doctree-read", _leave_out_of_search)
+
+
+def _leave_out_of_search(app: Any, doctree: Any) -> None:
+    if app.env.docname in NOT_SEARCHED:
+        app.env.metadata[app.env.docname]["nosearch"] = True
