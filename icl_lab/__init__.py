@@ -141,10 +141,9 @@ def sweep(
 
         sweep("lsa1", {"num_layers": [1, 2], ("lr", "steps"): [(1e-3, 1000), (1e-4, 5000)]}, seeds=range(5))
 
-    An axis is a field, or a tuple of fields that move together. `settings` sets fields for all runs; it and the
-    other keyword arguments are those of `icl_lab.sweeps.sweep.sweep`. The table is `out` (results_MODEL.csv), the runs
-    are in `runs_dir` (runs/sweep_MODEL); finished ones are not trained again. `UserError`, with the message that the
-    command prints, for what cannot be done, and after the table is written if runs failed.
+    An axis is a field, or a tuple of fields that move together. `settings` and further keyword arguments are
+    those of `icl_lab.sweeps.sweep.sweep`. The table is `out` (results_MODEL.csv), the runs are in `runs_dir`
+    (runs/sweep_MODEL); finished ones are not trained again. `UserError`, with the command's message, if runs fail.
     """
     from icl_lab.sweeps.sweep import sweep as carry_out
 

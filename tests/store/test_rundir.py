@@ -101,7 +101,7 @@ def test_of_a_config_of_a_later_schema_that_is_said_first(tmp_path: Path) -> Non
 
 def test_runs_that_a_family_does_not_ask_for_cannot_be_required(tmp_path: Path) -> None:
     config = replace(CONFIG, requires=("0123456789abcdef",))
-    with pytest.raises(StoreError, match=r"own: its config requires 1 runs, but its family 0$"):
+    with pytest.raises(StoreError, match=r"own: its config requires 1 runs, but its family requires 0$"):
         rundir.find_required(config, tmp_path / "own")
 
 
