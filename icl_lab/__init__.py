@@ -143,7 +143,7 @@ def sweep(
 
     An axis is a field, or a tuple of fields that move together. `settings` and further keyword arguments are
     those of `icl_lab.sweeps.sweep.sweep`. The table is `out` (results_MODEL.csv), the runs are in `runs_dir`
-    (runs/sweep_MODEL); finished ones are not trained again. `UserError`, with the command's message, if runs fail.
+    (runs/sweep_MODEL); finished ones are not trained again. `UserError`, with the command's message, if anything fails.
     """
     from icl_lab.sweeps.sweep import sweep as carry_out
 
