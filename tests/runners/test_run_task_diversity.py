@@ -194,7 +194,7 @@ def test_the_headline_has_the_losses_that_theory_gives(run: Path) -> None:
 
 def test_the_command_prints_what_the_summary_holds(run: Path, workshop: Workshop) -> None:
     lines, headline = workshop.said(run.name).splitlines(), read(run / layout.SUMMARY)["headline"]
-    assert f"tiny, seed 0: {STEPS} steps of 16 tasks" in lines
+    assert f"tiny_1layer, seed 0: {STEPS} steps of 16 tasks" in lines
     assert f"  tasks of its pool of {TASKS}:" in lines
     rows = [line.split()[-2:] for line in lines if line.startswith("    ")]
     names = [*(f"{name}_loss" for name in ("tf", "dmmse", "ridge", "zero")), "delta_dmmse", "delta_ridge"]
