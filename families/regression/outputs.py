@@ -104,8 +104,8 @@ def nothing_to_tell(config: RegressionConfig, summary: Summary) -> str | None:
     share = (zero_loss - loss) / zero_loss if zero_loss else math.nan
     if not share >= NEGLIGIBLE:
         return (
-            "one step of gradient descent lowers the loss of predicting zero by only "
-            f"{100 * share:.2g} % on the test tasks"
+            f"one step of gradient descent does not lower the loss of predicting zero by {100 * NEGLIGIBLE:g} % on the "
+            f"test tasks: it changes by {-100 * share:+.2g} %"
         )
     if not align_cos >= ALIGNED:
         return f"even the best preconditioned step has a cosine of only {align_cos:.2g} with gradient descent"

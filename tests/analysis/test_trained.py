@@ -36,6 +36,7 @@ def layerwise(rolled_out: bool, *losses: float, zero: float = 20.0) -> dict[str,
     return {"layerwise": {"rolled_out": rolled_out, "trimmed_mean": list(losses), "references": references}}
 
 
+NEXT_TO_NOTHING = "one step of gradient descent does not lower the loss of predicting zero by 1 %"
 STEP = {"loss": 0.2, "zero_loss": 0.4, "align_cos": 1.0}
 
 
@@ -287,10 +288,30 @@ STEEP = DataConfig(
 @pytest.mark.parametrize(
     ("data", "train", "evaluation", "reason"),
     [
-        (DataConfig(), ALL_RANDOM, ALL_RANDOM, "one step of gradient descent gains"),
-        (DataConfig(), ALL_RANDOM, ContextConfig(), "one step of gradient descent gains"),
-        (DataConfig(), ContextConfig(), ALL_RANDOM, "one step of gradient descent gains"),
-        (DataConfig(noise_std=100.0), ContextConfig(), ContextConfig(), "one step of gradient descent gains"),
+        (
+            DataConfig(),
+            ALL_RANDOM,
+            ALL_RANDOM,
+            NEXT_TO_NOTHING,
+        ),
+        (
+            DataConfig(),
+            ALL_RANDOM,
+            ContextConfig(),
+            NEXT_TO_NOTHING,
+        ),
+        (
+            DataConfig(),
+            ContextConfig(),
+            ALL_RANDOM,
+            NEXT_TO_NOTHING,
+        ),
+        (
+            DataConfig(noise_std=100.0),
+            ContextConfig(),
+            ContextConfig(),
+            NEXT_TO_NOTHING,
+        ),
         (STEEP, ContextConfig(), ContextConfig(), "preconditioned step"),
     ],
 )

@@ -56,6 +56,7 @@ NO_RESULTS = {
             "native",  # whose hash is in the name of the kernel
             "plugin_digest",
             "plugin_files",
+            "progress",
             "registries",
             "regular_file",
         )

@@ -91,6 +91,14 @@ def test_runs_of_claims_are_no_cells(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert list(read_cells(tmp_path)["exp"]) == [row.run.name for row in plan(grids(SEEDS["full"]))]
 
 
+def test_tables_say_baselines_noises_and_orders_in_words() -> None:
+    """No name of a baseline, noise mode or order of the configs stands in the tables below the page."""
+    said = fill_in.in_words("lsa1: random_pairs 0.5 / gd_tuned_step")
+    assert said == "lsa1: random pairs 0.5 / GD, step tuned to the noise"
+    tables = PAGE.read_text().partition("## Where the numbers come from")[2]
+    assert [name for name in fill_in.IN_WORDS if name in tables.partition("claims that")[0]] == []
+
+
 def test_the_page_says_how_predicted_changes_were_met() -> None:
     text, agreed = PAGE.read_text(), pd.read_csv(FOLDER / "agreement.csv")
     effects = agreed[agreed["predicted"].abs() > agreed["margin"]]
@@ -98,7 +106,8 @@ def test_the_page_says_how_predicted_changes_were_met() -> None:
     assert f"{len(agreed)} comparisons, {counts['as predicted']} as predicted" in text
     assert "if its 90 % interval lies within a quarter of the prediction" in text
     for _, row in effects.iterrows():
-        assert f"| {row['contrast']} | {100 * row['predicted']:+.2f} | {100 * row['change']:+.2f} [" in text
+        numbers = f"{100 * row['predicted']:+.2f} | {100 * row['change']:+.2f} ["
+        assert f"| {fill_in.in_words(row['contrast'])} | {numbers}" in text
 
 
 def test_a_change_has_the_interval_of_the_equivalence_test_and_n(committed: pd.DataFrame) -> None:
