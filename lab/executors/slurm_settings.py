@@ -35,7 +35,7 @@ REFUSED = {
     "parsable": "the command reads what sbatch prints",
     "quiet": "the command reads what sbatch prints",
     "requeue": "a stopped job is queued again to continue its task",
-    "signal": "by a signal a job saves its state before its time limit",
+    "signal": "a signal tells a job to save its state before its time limit",
     "test-only": "it submits nothing",
     "time": "use minutes",
     "wait": "the command itself waits for its jobs",
