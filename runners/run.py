@@ -17,10 +17,15 @@ def model_of_line(argv: Sequence[str], prog: str, text: str) -> str | None:
     if argv and not argv[0].startswith("-"):
         return argv[0]
     if {"-h", "--help"} & {*argv}:
-        print(f"usage: {typed(prog)} MODEL [flags]\n\n{text}\n\nMODEL is one of {', '.join(models())};")
+        print(f"usage: {typed(prog)} MODEL [flags]\n\n{text}\n\nMODEL is one of\n{_listed()}\n")
         print(f"{typed(prog)} MODEL --help lists its flags.")
         return None
     raise cli.UsageError(f"which model? {typed(prog)} MODEL, one of {', '.join(models())}")
+
+
+def _listed() -> str:
+    width = max(map(len, models()))
+    return "\n".join(f"  {model:{width}}  {family_of_model(model).about.get(model, '')}".rstrip() for model in models())
 
 
 def main(argv: list[str]) -> int:

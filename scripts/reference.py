@@ -1,4 +1,4 @@
-"""Writes docs/reference.md and docs/reference/: every flag, config field, preset, file and column, from the code.
+"""Writes docs/reference.md, docs/reference/ and the tables of docs/contract.md: all names that the code has.
 
 python -m scripts.reference [--check]
 """
@@ -28,7 +28,10 @@ A flag may be written with dashes or underscores, and a list with commas or spac
 
 def parser() -> cli.Parser:
     """The flags."""
-    built = cli.Parser("scripts.reference", "Writes docs/reference.md and the pages of docs/reference/ from the code.")
+    built = cli.Parser(
+        "scripts.reference",
+        "Writes docs/reference.md, the pages of docs/reference/ and the tables of docs/contract.md from the code.",
+    )
     built.add_argument("--check", action="store_true", help="change nothing; exit with 1 if a page would change")
     return built
 
@@ -38,13 +41,17 @@ def main(argv: list[str]) -> int:
     flags = parser().parse(argv)
     if LOADED:
         raise cli.UsageError("the reference is of built-in names: leave --plugin out")
+    from icl_lab.scripts.reference_page import contract
     from icl_lab.store.atomic import write_bytes
 
     made = {DOCS / name: page for name, page in pages(text()).items()}
+    made[DOCS / "contract.md"] = contract.filled((DOCS / "contract.md").read_text(encoding="utf-8"))
     there = set((DOCS / "reference").glob("*.md"))
     other = [path for path, page in made.items() if not path.exists() or path.read_text(encoding="utf-8") != page]
     if flags.check and (other or there - {*made}):
-        print(f"docs/reference.md and its pages are not what the code says: {typed('scripts.reference')}")
+        print(
+            f"pages of the reference, or tables of the contract, are not what the code says: {typed('scripts.reference')}"
+        )
         return 1
     for path in other:
         write_bytes(path, made[path].encode())

@@ -153,4 +153,5 @@ FAMILY = Family(
     flags=(*FLAGS, *LANGUAGE_LISTS),
     axes=FLAGS,
     follows=FOLLOWS,
+    about={"autoencoder": "autoencoder of strings, whose code the languages may build on"},
 )

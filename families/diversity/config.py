@@ -161,4 +161,12 @@ FAMILY = Family(
     axes=(*FLAGS, *CAPACITY),
     follows={"data.noise_std": "", "data.num_pairs": ""},
     batched={"data.num_tasks": math.inf},
+    about={
+        "tiny": "decoder trained on a pool of M regression tasks: 2 layers of 32 channels",
+        "small": "the same: 4 layers of 64 channels",
+        "base": "the same: 8 layers of 128 channels",
+        "large": "the same: 12 layers of 256 channels",
+        "hoogland": "the regression transformer of Hoogland et al.",
+        "carroll": "the decoder of Carroll et al., trained on pools of tasks",
+    },
 )

@@ -190,4 +190,8 @@ FAMILY = Family(
     flags=(*FLAGS, *LANGUAGE_LISTS),
     axes=AXES,
     follows={"model.features": ""} | FOLLOWS,
+    about={
+        "languages": "membership in regular languages: linear attention on codes of strings",
+        "languages_softmax": "the same: softmax attention and MLPs",
+    },
 )

@@ -71,4 +71,9 @@ FAMILY = Family(
     LayerwiseConfig,
     MODELS,
     stack=True,
+    about={
+        "lsa": "depth curve: one linear layer, applied again and again",
+        "linear": "depth curve: a stack of linear layers, with a loss after every layer",
+        "softmax": "depth curve: a stack of softmax blocks, with a loss after every layer",
+    },
 )

@@ -246,4 +246,9 @@ FAMILY = Family(
     training_ignores={"base": ContextConfig(), "eval": ContextConfig(), "step_size_tasks": 2, "baselines": ()},
     batched={"train.noise_p": 0.0, "train.noise_sigma": 0.0},
     stack=True,
+    about={
+        "lsa1": "linear self-attention on tokens (x, y)",
+        "lsa1_pe": "the same, with positional codes concatenated to the tokens",
+        "twolayer": "interleaved tokens: a softmax layer copies, a linear one descends",
+    },
 )

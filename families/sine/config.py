@@ -54,4 +54,8 @@ FAMILY = Family(
     SineConfig,
     MODELS,
     switches={"control": ({"sine": "sine_control"}, "train the control, sine_control")},
+    about={
+        "sine": "regression of sines: an MLP below one linear layer",
+        "sine_control": "its control: the same MLP below one step of gradient descent",
+    },
 )

@@ -235,4 +235,11 @@ FAMILY = Family(
     flags=FLAGS,
     axes=AXES,
     batched={"data.num_chains": math.inf},
+    about={
+        "markov": "decoder of Markov chains",
+        "markov_plateau": "the same, at settings whose training has a plateau",
+        "triggers": "decoder of sequences with triggers, in which induction heads form",
+        "text": "decoder of text",
+        "text_control": "the same; half of its training windows are random symbols that repeat",
+    },
 )

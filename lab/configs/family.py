@@ -58,7 +58,7 @@ class Flag(NamedTuple):
 
 @dataclass(frozen=True)
 class Family:
-    """A family. `models` has the presets of each of its models by name.
+    """A family. `models` has the presets of each of its models by name, `about` a line on what each model is.
 
     follows: fields, or sections, without a value of their own unless a preset sets one, and the word that stands for it
     ("" for the value it takes); `RunConfig.complete` gives them one from the others.
@@ -81,6 +81,7 @@ class Family:
     training_ignores: Values = field(default_factory=dict)
     batched: Values = field(default_factory=dict)
     stack: bool = False
+    about: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def lists(self) -> tuple[Flag, ...]:

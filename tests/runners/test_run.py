@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from icl_lab.lab.configs.registry import models
 from tests.doors import Ran, Refused, ran, refused
 from tests.runners.tiny import SINE_SIZES, SIZES, Workshop, results
 
@@ -54,7 +55,9 @@ def test_what_names_no_model_or_is_not_its_own_is_refused(words: str, sentence: 
 def test_its_help_names_the_models_and_a_models_help_its_flags(ran: Ran) -> None:
     listed = ran(RUN, "--help")
     assert (listed.status, listed.err) == (0, "")
-    assert "MODEL is one of lsa1, lsa1_pe, twolayer, lsa, linear, softmax, sine, sine_control, tiny, " in listed.out
+    lines = {line.split()[0]: line for line in listed.out.partition("MODEL is one of\n")[2].splitlines() if line}
+    assert [*lines][:-1] == models()
+    assert lines["twolayer"].endswith("  interleaved tokens: a softmax layer copies, a linear one descends")
     regression, sines = (ran(RUN, model, "--help").out for model in ("twolayer", "sine"))
     assert "--noise_placement" in regression
     assert "--control" not in regression

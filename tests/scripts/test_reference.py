@@ -57,6 +57,8 @@ def test_check_finds_a_page_that_is_not(tmp_path: Path, monkeypatch: pytest.Monk
     earlier = tmp_path / "reference" / "earlier.md"
     earlier.parent.mkdir()
     earlier.write_text("of a section that is gone")
+    by_hand = "# Contract\n\n<!-- table trained, by python -m scripts.reference -->\nold\n<!-- end -->\n\nkept\n"
+    (tmp_path / "contract.md").write_text(by_hand)
     monkeypatch.setattr(reference, "DOCS", tmp_path)
     monkeypatch.setattr(reference, "LOADED", {})
     monkeypatch.setattr(reference, "text", lambda: "## A run's files\n\n### One\n\nmade\n")
@@ -66,6 +68,9 @@ def test_check_finds_a_page_that_is_not(tmp_path: Path, monkeypatch: pytest.Monk
     made = (tmp_path / "reference" / "a_run_files.md").read_text()
     assert made == f"# A run's files\n\n{reference.MADE}\n\n## One\n\nmade\n"
     assert "- [A run's files](reference/a_run_files.md)" in (tmp_path / "reference.md").read_text()
+    table = (tmp_path / "contract.md").read_text()
+    assert "| layerwise | last layer's MSE over that of zero: at most 0.9 |" in table
+    assert (table[:13], table[-6:], "\nold\n" in table) == (by_hand[:13], "\nkept\n", False)
     assert reference.main(["--check"]) == 0
 
 
