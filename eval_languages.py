@@ -1,4 +1,4 @@
-"""Trains models of membership in regular languages, and compares them with baselines such as gradient descent.
+"""Trains models of membership in regular languages, and compares them with baselines.
 
 python -m eval_languages --negatives random_hash,other_language --num_pairs 10,40 --seeds 0,1,2
 """

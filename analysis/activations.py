@@ -1,4 +1,4 @@
-"""The activations of a run: their names and shapes, and reading, replacing and ablating them on a batch.
+"""Lists the activations of a run; they can be read, replaced and ablated from Python.
 
 python -m analysis.activations --run RUN
 

@@ -1,4 +1,4 @@
-"""How far a transformer and the algorithms are from one another, on the same test tasks: a run of any family.
+"""Measures how far a run and known algorithms are from one another, on the same test tasks.
 
 python -m analysis.algorithm_distance --run DIR [--snapshots]
 

@@ -1,4 +1,4 @@
-"""Does attention separate corrupted from clean pairs? AUROC of each score, compared with gradient descent's.
+"""Asks whether the attention of a run separates corrupted pairs from clean ones.
 
 python -m analysis.attention_stats --run DIR
 

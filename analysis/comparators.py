@@ -1,4 +1,4 @@
-"""Losses of baselines that know a run's corruption, order or placement, and of gradient descent tuned on clean tasks.
+"""Measures baselines that know a run's corruption, order or placement.
 
 python -m analysis.comparators --run DIR
 

@@ -1,4 +1,4 @@
-"""Is the layer a step of gradient descent on the MLP's output weights? A transformer and its control on the same sines.
+"""Compares a transformer with its control, one step of gradient descent, on the same sines.
 
 python -m analysis.compare_sine RUN_TF RUN_CONTROL
 

@@ -1,4 +1,4 @@
-"""Does the first layer copy? How strongly its output at a token depends on that token, on the next one and on others.
+"""Measures how strongly the first layer's output at a token depends on the next token.
 
 python -m analysis.copying --run DIR, of a run on interleaved tokens
 

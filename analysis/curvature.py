@@ -1,4 +1,4 @@
-"""What the Hessian alone says at a checkpoint: its largest eigenvalues, its trace, and the LLC of a quadratic loss.
+"""Predicts the local learning coefficient from the Hessian, without a chain.
 
 python -m analysis.curvature --run DIR --nbetas 133.3,1000 --gammas 67,667
 

@@ -1,4 +1,4 @@
-"""How does a model develop? Everything that is measured over a run's checkpoints, on one table and one figure.
+"""Measures how a model develops over its checkpoints: LLC, stages, behaviour, structure.
 
 python -m analysis.develop --run DIR, of a run trained with --config.snapshots=true
 

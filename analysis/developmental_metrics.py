@@ -1,4 +1,4 @@
-"""How does a model develop? Its behaviour and structure at every snapshot of its training, in one table.
+"""Measures behaviour and structure of a model at every checkpoint of its training.
 
 python -m analysis.developmental_metrics --run DIR [--hessian], of a run trained with --config.snapshots=true
 

@@ -1,4 +1,4 @@
-"""Where does a training turn? Principal components of a run's outputs over its snapshots, and those of random walks.
+"""Finds where a training turns, in the principal components of its outputs.
 
 python -m analysis.essential_dynamics --run DIR, of a run trained with --config.snapshots=true
 

@@ -1,4 +1,4 @@
-"""A model beside all baselines on contexts of one's own: for each context and position, and on average.
+"""Evaluates a run, and all baselines that are defined, on contexts of your own.
 
 python -m analysis.evaluate --run RUN --data FILE [--estimate]
 

@@ -1,4 +1,4 @@
-"""The loss of gradient descent after every step on a distribution of tasks, and of reference predictors.
+"""Measures the loss of gradient descent after every step, and of reference predictors.
 
 python -m analysis.gd_curve --dim 20 --num_pairs 20 --steps 50 --out gd_metrics.json
 """

@@ -1,4 +1,4 @@
-"""Is it Bayes, and with which prior? What a decoder of Markov chains says, beside exact posteriors of several priors.
+"""Finds the prior that a decoder's predictions on Markov chains imply.
 
 python -m analysis.implied_prior --run DIR, of a run on Markov chains of order 1 or more
 

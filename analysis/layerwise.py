@@ -1,4 +1,4 @@
-"""The loss after every layer, and gradient descent's after as many steps on the same tasks: layerwise_metrics.json.
+"""Measures the loss after every layer, and gradient descent's after as many steps on the same tasks.
 
 python -m analysis.layerwise --run DIR [--num_tasks 5000] [--layers L] [--damping .75] [--out FILE]
 """

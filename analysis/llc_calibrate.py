@@ -1,4 +1,4 @@
-"""Which eps, nbeta and gamma give an LLC that can be trusted? A grid on several checkpoints, with a recommendation.
+"""Finds settings (eps, nbeta, gamma) at which the LLC of a run can be trusted.
 
 python -m analysis.llc_calibrate --run DIR --steps early,middle,last
 

@@ -1,4 +1,4 @@
-"""Does the curve of the local learning coefficient measure more than the loss? At the published setting, hardly.
+"""Asks whether the LLC over training measures more than the loss; at the published setting, hardly.
 
 python -m analysis.llc_saturation --run DIR --checkpoints all
 

@@ -1,4 +1,4 @@
-"""The loss on the evaluation set, of a run of any family: at its end, and at every snapshot of its training.
+"""Measures the loss on the evaluation set, at the end and at every snapshot of the training.
 
 python -m analysis.losses --run DIR
 

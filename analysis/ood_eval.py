@@ -1,4 +1,4 @@
-"""Inputs of other scales than in training: the MSE of the transformer and of gradient descent on alpha x, in ood.csv.
+"""Evaluates a run, and gradient descent, on inputs of other scales.
 
 python -m analysis.ood_eval --run DIR --alphas 1 1.5 2 3 [--keep_labels]
 """

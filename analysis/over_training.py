@@ -1,4 +1,4 @@
-"""When does a model become gradient descent, GD++, or a copying layer? Writes over_training.csv, a row a snapshot.
+"""Compares a run at every snapshot of its training with gradient descent and GD++.
 
 python -m analysis.over_training --run DIR, of a run trained with --config.snapshots=true
 """

@@ -1,4 +1,4 @@
-"""A run on test tasks of shifted distributions: whether the transformer still does what the algorithms do.
+"""Evaluates a run, and the algorithms, on test tasks of other distributions.
 
 python -m analysis.shifts --run DIR --shift num_pairs=5 --shift spectrum=given,eigenvalues=0.1:1 --shift weight_scale=2
 

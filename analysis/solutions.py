@@ -1,4 +1,4 @@
-"""Which solution did one linear layer find? One step of gradient descent, or another stationary point of its loss.
+"""Says which solution one linear layer has found: gradient descent, or another stationary point.
 
 python -m analysis.solutions --run DIR, of a run of one linear layer
 

@@ -1,4 +1,4 @@
-"""In which stages does a model develop? Milestones of a run's local learning coefficient, and of its loss alone.
+"""Finds stages of a training in its local learning coefficients, and in its loss alone.
 
 python -m analysis.stages --run DIR [--also DIR,DIR,...], of a run with analysis/llc.csv
 

@@ -1,4 +1,4 @@
-"""A decoder compared with the exact predictors, in distribution (tasks of its pool) and out of it (fresh tasks).
+"""Compares a decoder with ridge and dMMSE, on tasks of its pool and on fresh ones.
 
 python -m analysis.task_diversity --run DIR
 

@@ -1,4 +1,4 @@
-"""Another name of the command `python -m analysis.gd_curve`, and of the functions of `baselines.gradient_descent`.
+"""Another name of analysis.gd_curve, and of the functions of baselines.gradient_descent.
 
 Earlier versions had both here; code written for them still works.
 """

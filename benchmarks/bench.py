@@ -1,4 +1,4 @@
-"""Times training, evaluation and commands against a plain training loop, and writes the results to a JSON file.
+"""Times training, evaluation and commands against a plain training loop.
 
 python -m benchmarks.bench [--only NAME,NAME] [--repeats 5] [--quick] [--out FILE]
 """

@@ -1,4 +1,4 @@
-"""Compares our estimates of the LLC with those of devinterp, another library, on the same weights, data and settings.
+"""Compares our estimates of the LLC with devinterp's: accuracy, and the seconds that it takes.
 
 python -m benchmarks.devinterp --python PYTHON [--models linear,lsa1,tiny] [--turns 3] [--warm 3] [--out docs/llc]
 

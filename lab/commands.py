@@ -37,7 +37,6 @@ GROUPS = {
     "Run directories": ("store",),
     "Tools": ("scripts", "benchmarks"),
 }
-WIDTH = 100  # of what is said of a command
 
 
 def commands() -> list[str]:
@@ -85,8 +84,8 @@ def listing() -> str:
 def _first_line(file: Path) -> str:
     """What a module says of itself first, without the command that follows."""
     text = file.read_text(encoding="utf-8")
-    first = text.partition('"""')[2].partition("\n")[0].partition('"""')[0].partition(": python -m")[0]
-    return first if len(first) <= WIDTH else f"{first[:WIDTH].rpartition(' ')[0]} ..."
+    first = text.partition('"""')[2].partition("\n")[0].partition('"""')[0]
+    return first.partition(": python -m")[0].removesuffix(".")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

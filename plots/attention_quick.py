@@ -1,4 +1,4 @@
-"""Heat maps of the captured attention, one figure for each layer and head: in one context, and how large on average.
+"""Draws the attention of a run, a figure for each head: of one context, and how large on average.
 
 python -m plots.attention_quick --run DIR --out DIR/figs
 

@@ -1,4 +1,4 @@
-"""Effects with their intervals, from a study's table of contrasts: one row per contrast, with models side by side.
+"""Draws the contrasts of a study with their intervals, models side by side.
 
 python -m plots.effects --from contrasts.csv --out DIR
 """

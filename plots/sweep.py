@@ -1,4 +1,4 @@
-"""A table of a sweep by its columns: y over x, a line for each value of hue, a panel for each of another column.
+"""Draws a column of a sweep's table over another, means over seeds with intervals.
 
 python -m plots.sweep --from TABLE --x COLUMN --y COLUMN [--hue COLUMN] [--panels COLUMN] [--where COLUMN=VALUE ...]
 """

@@ -1,4 +1,4 @@
-"""Membership in regular languages, in context: linear attention on codes of strings, and a softmax transformer.
+"""languages: membership in regular languages, inferred from labelled strings of the context.
 
 --languages takes regular expressions, tomita1 to tomita7, tomita, or random (with --num_languages).
 """

@@ -1,4 +1,4 @@
-"""sine: an MLP below one linear attention layer, on sines; with --control, an MLP meta-learned through one GD step."""
+"""sine: an MLP below one linear layer, on sines; with --control, an MLP below one step of descent."""
 
 from icl_lab.runners import command
 

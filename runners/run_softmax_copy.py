@@ -1,4 +1,4 @@
-"""twolayer: interleaved tokens, a softmax layer that learns to copy, then a linear one that does gradient descent."""
+"""twolayer: interleaved tokens; a softmax layer copies, a linear one does gradient descent."""
 
 from icl_lab.runners import command
 

@@ -1,4 +1,4 @@
-"""Task diversity: a causal decoder trained on a pool of M tasks, compared with ridge and dMMSE during training.
+"""Trains a decoder on a pool of M tasks, and compares it with ridge and dMMSE.
 
 tiny, small, base and large are GPT-2's blocks; hoogland and carroll are the smaller regression transformers.
 """

@@ -1,4 +1,4 @@
-"""Tokens in context: a causal decoder that predicts the next symbol, compared with exact predictors.
+"""Trains a decoder that predicts the next symbol, and compares it with exact predictors.
 
 markov: Markov chains whose transitions must be inferred from the context; markov_plateau: the same from a small initial
 embedding, so that the loss first stays on a plateau; triggers: a bigram language whose triggers must be inferred from

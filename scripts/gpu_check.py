@@ -1,4 +1,4 @@
-"""Checks a GPU in one command, and leaves one file to send back: numerical tests, the benchmark, the studies' claims.
+"""Checks a GPU in one command, and leaves one file to send back.
 
 python -m scripts.gpu_check
 

@@ -1,4 +1,4 @@
-"""Draws docs/figures/llc_traces.png and llc_reasons.png: chains of each verdict and of each reason against an estimate.
+"""Draws example chains for each verdict on an LLC, and for each reason against an estimate.
 
 Losses have a few parameters, and settings are chosen so that one thing is wrong.
 

@@ -1,4 +1,4 @@
-"""Validates the LLC estimator where the answer is known, and shows what wrong estimators give; `make llc-validation`.
+"""Validates the LLC estimator where the answer is known, and shows what wrong estimators give.
 
 python -m scripts.llc_validation [--quick] [--targets docs/llc/targets.csv] [--out docs/llc]
 

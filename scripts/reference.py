@@ -1,4 +1,4 @@
-"""Writes docs/reference.md, docs/reference/ and the tables of docs/contract.md: all names that the code has.
+"""Writes the reference (docs/reference/) and the tables of docs/contract.md from the code.
 
 python -m scripts.reference [--check]
 """
@@ -50,7 +50,7 @@ def main(argv: list[str]) -> int:
     other = [path for path, page in made.items() if not path.exists() or path.read_text(encoding="utf-8") != page]
     if flags.check and (other or there - {*made}):
         print(
-            f"pages of the reference, or tables of the contract, are not what the code says: {typed('scripts.reference')}"
+            f"the reference, or a table of the contract, is not what the code says: {typed('scripts.reference')}"
         )
         return 1
     for path in other:

@@ -1,4 +1,4 @@
-"""Trains four short runs and checks them: lsa1 learns, and orders, masks and heat maps are as configured.
+"""Trains four short runs and checks them.
 
 python -m scripts.smoke_train
 """

@@ -1,4 +1,4 @@
-"""Deletes runs: first lists them, then deletes exactly those, and only the files in each run's manifest.
+"""Lists runs to delete; given the code that the list ends with, deletes them.
 
 python -m store.prune runs --status failed,diverged --older_than 7d
 python -m store.prune runs --status failed,diverged --older_than 7d --delete CODE

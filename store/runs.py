@@ -1,4 +1,4 @@
-"""Lists the runs below a folder, newest first, with the hosts of running ones, and the statuses of its sweeps.
+"""Lists the runs below a folder, including those of sweeps, newest first.
 
 python -m store.runs [DIR]
 """

@@ -1,4 +1,4 @@
-"""How often a decision rule errs when a claim's true value lies at an edge of its range, repeated looks included.
+"""Simulates how often each decision rule wrongly calls a claim reproduced or contradicted.
 
 python -m studies.error_rates
 

@@ -1,4 +1,4 @@
-"""Makes figures, pages and the index in report/ again from the tables there; trains and measures nothing.
+"""Makes figures, pages and the index of results again from their tables; trains and measures nothing.
 
 python -m studies.remake
 """

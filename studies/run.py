@@ -1,4 +1,4 @@
-"""Carries out a study: trains what is missing, measures its claims, and writes its tables, figures and page.
+"""Carries out a study: trains what is missing, measures its claims, writes tables, figures and page.
 
 python -m studies.run reproduction --profile quick
 python -m studies.run my/conjecture.py

@@ -1,4 +1,4 @@
-"""Which heads and positions carry a run's prediction? Patching between contexts, and ablation, as tables and a figure.
+"""Finds which heads and positions carry a run's prediction, by patching and ablating activations.
 
 python -m analysis.interventions --run RUN [--corruption labels] [--metric prediction]
 

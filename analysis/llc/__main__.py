@@ -1,4 +1,4 @@
-"""How degenerate is the solution, at each checkpoint of a training? Writes analysis/llc.csv, traces and a dashboard.
+"""Estimates the local learning coefficient (LLC) at the checkpoints of a run.
 
 python -m analysis.llc --run DIR --checkpoints all --eps 3.5e-5 --nbeta 133.3 --gamma 667
 

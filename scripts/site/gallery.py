@@ -1,4 +1,4 @@
-"""Writes docs/gallery.md, 25 figures of the report, each with the command that measures and draws it again.
+"""Writes docs/gallery.md: 25 figures, each with the command that measures and draws it again.
 
 python -m scripts.site.gallery [--check]
 """

@@ -1,4 +1,4 @@
-"""What position-weighted gradient descent predicts of the study's contrasts, before anything is measured.
+"""Writes what gradient descent with a step size for each position predicts for the study's contrasts.
 
 python -m studies.order_noise.predictions
 

@@ -31,8 +31,9 @@ def test_the_list_has_a_line_for_each(capsys: pytest.CaptureFixture[str]) -> Non
         lines = capsys.readouterr().out.splitlines()
         listed = {words[0]: words[1] for line in lines if line.startswith("  ") for words in [line.split(maxsplit=1)]}
         assert {*listed} == {*commands.short_names(commands.commands())}
-        assert listed["llc"].startswith("How degenerate is the solution")
+        assert listed["llc"] == "Estimates the local learning coefficient (LLC) at the checkpoints of a run"
         assert listed["run"] == "Trains any model"
+        assert max(map(len, listed.values())) <= 100  # a terminal shows whole sentences
 
 
 def test_the_list_imports_no_command(root: Path) -> None:
