@@ -49,9 +49,7 @@ def main(argv: list[str]) -> int:
     there = set((DOCS / "reference").glob("*.md"))
     other = [path for path, page in made.items() if not path.exists() or path.read_text(encoding="utf-8") != page]
     if flags.check and (other or there - {*made}):
-        print(
-            f"the reference, or a table of the contract, is not what the code says: {typed('scripts.reference')}"
-        )
+        print(f"the reference, or a table of the contract, is not what the code says: {typed('scripts.reference')}")
         return 1
     for path in other:
         write_bytes(path, made[path].encode())

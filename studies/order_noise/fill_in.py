@@ -8,15 +8,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from icl_lab.lab.configs.columns import has_trained
+from icl_lab.src import intervals
 from icl_lab.studies.contrast import by_name, results
 from icl_lab.studies.order_noise.agreement import MARGIN_WORDS, VERDICTS, agreement, predicts_a_change, read_predictions
 from icl_lab.studies.order_noise.measures import BASELINES, CONTRASTS
 from icl_lab.studies.order_noise.plateaus import plateaus
-from icl_lab.studies.order_noise.runs import MODELS, NOISE, RATES
+from icl_lab.studies.order_noise.runs import MODELS, NOISE, RATE, RATES
 from icl_lab.studies.order_noise.table import predictions_of, read_cells
-from icl_lab.studies.template import NOT_MEASURED, verdict_in_prose
+from icl_lab.studies.template import NOT_MEASURED, verdict_in_prose, with_digits_of_interval
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Row = Mapping[str, Any]
 Rows = Mapping[tuple[str, str], Row]
@@ -28,10 +33,14 @@ FILLED_IN = {
     "judged": ("question", "contrast"),
     "largest": ("question",),
     "contrasts": ("question",),
+    "trained_on_noise": ("model", "noise", "baseline"),
 }
 NAMES = {
     "question": list(dict.fromkeys(contrast.question for contrast in CONTRASTS)),
     "contrast": [contrast.name for contrast in CONTRASTS],
+    "model": list(MODELS),
+    "noise": list(NOISE),
+    "baseline": list(BASELINES.values()),
 }
 
 # names of baselines, noise modes, orders and placements -> how tables say them
@@ -52,7 +61,8 @@ IN_WORDS = {
 
 def fill_in(folder: Path) -> dict[str, Callable[..., str]]:
     """By name, what writes a contrast of the study's tables in a folder."""
-    rows = by_name(results(read_cells(folder), CONTRASTS))
+    cells = read_cells(folder)
+    rows = by_name(results(cells, CONTRASTS))
     path = predictions_of(folder)
     predictions = read_predictions(path) if path.exists() else {}
 
@@ -72,7 +82,23 @@ def fill_in(folder: Path) -> dict[str, Callable[..., str]]:
         "judged": of(verdict_in_prose),
         "largest": of_all(largest_end),
         "contrasts": of_all(lambda asked: str(len(asked))),
+        "trained_on_noise": lambda *names: trained_on_noise(cells, *names),
     }
+
+
+def trained_on_noise(cells: pd.DataFrame, model: str, noise: str, baseline: str) -> str:
+    """The loss over a baseline's on the same contexts, of runs trained on the noise: mean, 90 % interval, n."""
+    asked = has_trained(cells) & (cells["model"] == model)
+    for name, value in {"noise_mode": noise, "p": RATE, "placement": "mixed", "ordering": "random"}.items():
+        for where in ("train_", "eval_"):
+            asked &= cells[f"{where}{name}"] == value
+    rows = cells[asked]
+    if len(rows) < 2:
+        return NOT_MEASURED
+    columns = {name: column for column, name in BASELINES.items()}
+    *ends, n = intervals.of((rows["test_loss"] / rows[columns[baseline]]).to_numpy(), "log")
+    mean, low, high = with_digits_of_interval(*ends)
+    return f"{mean} [{low}, {high}; n = {n}]"
 
 
 def change(row: Row) -> str:

@@ -181,3 +181,20 @@ def test_every_picture_of_the_page_is_there() -> None:
     for name in pictures:
         for suffix in (".png", ".csv"):
             assert (REPORT / name).with_suffix(suffix).stat().st_size > 500
+
+
+def test_a_model_trained_on_noise_is_compared_with_a_baseline_seed_by_seed() -> None:
+    """By hand from the cells: the geometric mean of the seeds' ratios."""
+    cells = pd.read_csv(FOLDER / "cells.csv")
+    of_lsa1 = cells[
+        (cells["model"] == "lsa1") & (cells["train_p"] == 0.25) & (cells["eval_p"] == 0.25) & cells["trained"]
+    ]
+    on_it = of_lsa1[(of_lsa1["train_noise_mode"] == "label_noise") & (of_lsa1["eval_noise_mode"] == "label_noise")]
+    plain = (on_it["train_placement"] == "mixed") & (on_it["eval_placement"] == "mixed")
+    plain &= (on_it["train_ordering"] == "random") & (on_it["eval_ordering"] == "random")
+    ratios = on_it[plain]["test_loss"] / on_it[plain]["linear_mmse_loss"]
+    said = fill_in.fill_in(FOLDER)["trained_on_noise"]
+    mean, _, rest = said("lsa1", "label_noise", "linear_mmse").partition(" ")
+    assert float(mean) == pytest.approx(np.exp(np.log(ratios).mean()), abs=0.0006)
+    assert rest.endswith(f"; n = {len(ratios)}]")
+    assert said("lsa1", "label_noise", "gd_tuned_step").startswith("1.001")
