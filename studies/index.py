@@ -1,4 +1,4 @@
-"""report/index.json: every claim, contrast, figure, table and page, as a site or a script reads them.
+"""report/index.json: every claim, contrast, figure, table, page and group of runs, as a site or a script reads them.
 
 Paths are relative to the index's folder; ids stay when numbers change; non-finite numbers are null.
 """
@@ -13,13 +13,14 @@ from typing import Any
 
 from icl_lab.store import outputs
 from icl_lab.store.atomic import json_bytes
-from icl_lab.studies import ledger, main_results, page
-from icl_lab.studies.claim import UNBOUNDED
+from icl_lab.studies import history, ledger, main_results, page, template
+from icl_lab.studies.claim import UNBOUNDED, Claim
 from icl_lab.studies.contrast import change_of
 from icl_lab.studies.drawing import as_drawn
 from icl_lab.studies.study import Study, all_studies
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
+OWN_SEEDS = (201, 202, 203)  # which no study has used, for a reader's replication
 JUDGED = ("verdict", "reading_says", "because")
 OF_A_CONTRAST = ("question", "kind", "unit", "n", "largest_change", "p", "p_holm", "p_equivalence", *JUDGED)
 
@@ -35,12 +36,16 @@ def index(out: Path) -> Entry:
     """The index of what lies in a folder."""
     studies = all_studies()
     rows = [(study, row) for study in studies for row in ledger.rows_in(out, [study])]
+    claims = {claim.name: claim for study in studies for claim in study.claims}
+    drawn = [entry for study in studies for entry in _figures(study, out)]
     compared = [(study, profile) for study in studies for profile in _compared(study, out)]
     entries: dict[str, list[Entry]] = {
         "pages": _pages(studies, out),
-        "claims": [_claim(study, row) for study, row in rows],
+        "claims": [_claim(study, row, claims[row["claim"]], drawn) for study, row in rows],
+        "withdrawn": [_withdrawn(event) for event in history.withdrawn()],
+        "runs": [entry for study in studies for entry in _runs(study)],
         "contrasts": [],
-        "figures": [entry for study in studies for entry in _figures(study, out)],
+        "figures": drawn,
         "tables": _tables(out),
     }
     for study, profile in compared:
@@ -49,14 +54,19 @@ def index(out: Path) -> Entry:
     return {"schema_version": SCHEMA_VERSION, **entries}
 
 
-def _claim(study: Study, row: ledger.Row) -> Entry:
+def _claim(study: Study, row: ledger.Row, claim: Claim, drawn: Sequence[Entry]) -> Entry:
     plain = ("reading", "tier", "fact", "about", "paper", "figure", "says", "expected", "source", "range", "scale")
     verdicts = (*JUDGED, "planned", "profile", "n", "n_needed", "control_kind")
     numbers = ("mean", "mean_low", "mean_high", "level", "control_mean", "control_low", "control_high")
     return {
         "id": row["claim"],
         "study": study.name,
-        **{name: row[name] for name in (*plain, *verdicts, "runs", "remark", "command", "control")},
+        **{name: row[name] for name in (*plain, *verdicts, "runs", "remark", "command", "control", "smaller")},
+        "paired": claim.paired,
+        "replicate": f"{row['command']} --seeds {','.join(map(str, OWN_SEEDS))}",
+        "in_words": _in_words(row),
+        "shown_in": _shown_in(study, claim, drawn),
+        "history": _history(row["claim"]),
         "earlier": _earlier(row),
         "low": _bounded(row["low"]),
         "high": _bounded(row["high"]),
@@ -68,6 +78,61 @@ def _claim(study: Study, row: ledger.Row) -> Entry:
         "device": row["device"],
         "date": row["date"],
     }
+
+
+def _in_words(row: ledger.Row) -> Entry:
+    """What pages write of a claim, with the digits that its interval gives meaning."""
+    words = ("place", "accepted", "measured", "control", "verdict")
+    return {word: getattr(template, word)(row) for word in words}
+
+
+def _shown_in(study: Study, claim: Claim, drawn: Sequence[Entry]) -> list[str]:
+    """The figures of a page that show runs of a claim; of a main claim also the figure of main results."""
+    runs_of = {figure.name: figure.run_names for figure in study.figures if figure.name in study.shown}
+    names = [name for name, runs in runs_of.items() if set(runs) & set(claim.run_names)]
+    if claim.tier == "main" and main_results.NAME in study.shown:
+        names.append(main_results.NAME)
+    there = {entry["id"] for entry in drawn if entry.get("image")}
+    return [place for name in names if (place := f"{study.name}/{name}") in there]
+
+
+def _history(claim: str) -> list[Entry]:
+    """The events of a claim, each with what it has."""
+    return [
+        {
+            name: _bounded(value) if name in ("low", "high") else value
+            for name, value in event._asdict().items()
+            if name != "claim" and value is not None and (value or name in ("low", "high"))
+        }
+        for event in history.events(claim)
+    ]
+
+
+def _withdrawn(event: history.Event) -> Entry:
+    """A name that left the table, and the claims that replace it."""
+    return {"id": event.claim, "replaced_by": event.says.split(), "history": _history(event.claim)}
+
+
+def _runs(study: Study) -> list[Entry]:
+    """What a study trains: settings that differ from the model's defaults, axes whose points a seed has runs of."""
+    return [
+        {
+            "id": f"{study.name}/{name}",
+            "study": study.name,
+            "model": runs.model,
+            "settings": {key: _setting(value) for key, value in runs.settings.items()},
+            "axes": {key: _setting(values) for key, values in runs.axes.items()},
+            "seeds": [*runs.seeds],
+        }
+        for name, runs in study.runs.items()
+    ]
+
+
+def _setting(value: Any) -> Any:
+    """A setting as JSON has it; what is infinite, in a word."""
+    if isinstance(value, (list, tuple)):
+        return [_setting(one) for one in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _tables(out: Path) -> list[Entry]:

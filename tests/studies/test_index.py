@@ -13,8 +13,8 @@ from icl_lab.store.atomic import json_bytes
 from icl_lab.studies import remake, run
 from icl_lab.studies.claim import UNBOUNDED
 from icl_lab.studies.drawing import DRAWN
-from icl_lab.studies.history import last_reading
-from icl_lab.studies.index import index
+from icl_lab.studies.history import EVENTS, GONE, events, last_reading, read
+from icl_lab.studies.index import OWN_SEEDS, index
 from icl_lab.studies.ledger import INDEX, TABLE
 from icl_lab.studies.study import all_studies
 from tests.doors import Ran
@@ -59,7 +59,7 @@ def test_it_is_made_from_what_lies_beside_it() -> None:
 
 
 def test_ids_are_unique_and_every_path_opens(committed: dict[str, Any]) -> None:
-    for kind in ("pages", "claims", "contrasts", "figures", "tables"):
+    for kind in ("pages", "claims", "withdrawn", "runs", "contrasts", "figures", "tables"):
         ids = [entry["id"] for entry in committed[kind]]
         assert ids
         assert len(set(ids)) == len(ids), kind
@@ -110,6 +110,36 @@ def test_claims_have_the_numbers_of_the_ledger(committed: dict[str, Any]) -> Non
             assert entry[end] == (None if abs(line[end]) >= UNBOUNDED else line[end])
         null = [line["no_effect_low"], line["no_effect_high"]]
         assert entry["no_effect"] == (None if np.isnan(null[0]) else null)
+
+
+def test_every_event_of_the_history_is_told_once(committed: dict[str, Any]) -> None:
+    """Of a claim or of a name that left the table; what concerns all claims stands in history.csv alone."""
+    told = {entry["id"]: entry["history"] for entry in (*committed["claims"], *committed["withdrawn"])}
+    assert sum(map(len, told.values())) == sum(event.claim != "*" for event in read())
+    for name, history in told.items():
+        for said, event in zip(history, events(name), strict=True):
+            assert set(said) <= set(event._fields)
+            assert said["event"] in EVENTS
+            assert (said["date"], said.get("n", 0), said.get("says", "")) == (event.date, event.n, event.says)
+            assert said.get("low") == (None if abs(event.low or 0) >= UNBOUNDED else event.low)
+    assert all(entry["history"][-1]["event"] in GONE for entry in committed["withdrawn"])
+
+
+def test_a_claims_runs_and_figures_are_there_and_its_replication_parses(committed: dict[str, Any]) -> None:
+    """Runs with the settings that the study trains; seeds of a reader's that no study has used."""
+    runs = {entry["id"]: entry for entry in committed["runs"]}
+    shown = {entry["id"] for entry in committed["figures"] if entry["image"]}
+    for study in all_studies():
+        used = {seed for group in study.runs.values() for seed in group.seeds} | {*study.sampled_seeds}
+        assert not used & {*OWN_SEEDS}
+        for name, group in study.runs.items():
+            assert runs[f"{study.name}/{name}"]["seeds"] == [*group.seeds]
+            assert runs[f"{study.name}/{name}"]["settings"].keys() == group.settings.keys()
+    for entry in committed["claims"]:
+        assert all(f"{entry['study']}/{name}" in runs for name in (entry["runs"], entry["paired"]) if name)
+        assert {*entry["shown_in"]} <= shown
+        flags = run.parser().parse(shlex.split(entry["replicate"])[3:])
+        assert (flags.claims, tuple(flags.seeds)) == ([entry["id"]], OWN_SEEDS)
 
 
 def test_a_contrasts_values_have_its_mean(committed: dict[str, Any]) -> None:
