@@ -1,10 +1,12 @@
 """Builds the site in site/, static and offline: python -m scripts.site.build; then open site/index.html.
 
-The pages are those of docs/ and report/, and CHANGELOG.md; the API is made of docstrings. A warning of Sphinx ends it.
+The pages are those of docs/ and report/, and CHANGELOG.md; the API is made of docstrings. Values on pages of results
+lead to their rows of the results table. A warning of Sphinx ends it.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -13,9 +15,11 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from icl_lab.lab import cli
 from icl_lab.lab.environment import ROOT
+from icl_lab.scripts.site import results_table
 from icl_lab.src.checks import ConfigError, require
 from icl_lab.store.outputs import out_folder
 
@@ -55,6 +59,9 @@ def build(out: Path) -> None:
             raise ConfigError(
                 f"Sphinx does not build the site: {done.stderr.strip().replace(str(source) + os.sep, '')}"
             )
+        report = Path(ROOT, "report")
+        table = results_table.data(_index(report), report, pages / "_images")
+        (pages / results_table.DATA).write_bytes(table)
         if is_ours:
             shutil.rmtree(out)
         shutil.copytree(pages, out, dirs_exist_ok=True)
@@ -72,11 +79,31 @@ def stage(source: Path) -> None:
             shutil.copytree(place, source / name, ignore=shutil.ignore_patterns("drawn", "__pycache__"))
         else:
             shutil.copy2(place, source / name)
+    _lead_to_the_results_table(source)
     for page in source.rglob("*.md"):
         page.write_text(within(page, source, page.read_text(encoding="utf-8")), encoding="utf-8")
     listed = "\n".join(f"reference/{page.stem}" for page in in_order(source / "docs" / "reference.md"))
     with (source / "docs" / "reference.md").open("a", encoding="utf-8") as file:
         file.write(f"\n```{{toctree}}\n:hidden:\n\n{listed}\n```\n")
+
+
+def _lead_to_the_results_table(source: Path) -> None:
+    index = _index(source / "report")
+    table = source / results_table.PAGE
+    table.write_text(results_table.with_rows(table.read_text(encoding="utf-8"), index), encoding="utf-8")
+    for entry in index["pages"]:
+        if entry["study"] is None:
+            continue
+        page, note = source / "report" / entry["path"], entry["id"].partition("notes/")[2]
+        written = Path(ROOT, "studies", entry["study"]) / (f"note_{note}.md" if note else "page.md")
+        link = os.path.relpath(table.with_suffix(".html"), page.parent)
+        text = results_table.with_links(page.read_text("utf-8"), written.read_text("utf-8"), index, link)
+        page.write_text(text, encoding="utf-8")
+
+
+def _index(report: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((report / "index.json").read_text(encoding="utf-8"))
+    return found
 
 
 def within(page: Path, source: Path, text: str) -> str:

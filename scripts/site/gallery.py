@@ -18,7 +18,7 @@ HEAD = """# Gallery
 <!-- Made by python -m scripts.site.gallery, which a test compares with this file: not edited by hand. -->
 
 Each command trains what is missing, measures the claims that the figure shows, and draws it. The page behind each
-title says what was found, and how sure it is."""
+title says what was found, and how sure it is. [A table](results_table.md) has all claims, with each seed."""
 # study -> the figures that are shown, in this order
 FIGURES = {
     "reproduction": ("rollout", "two_layers_training", "five_layers_shifts", "interleaved_training"),
