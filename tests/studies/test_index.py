@@ -142,6 +142,13 @@ def test_a_claims_runs_and_figures_are_there_and_its_replication_parses(committe
         assert (flags.claims, tuple(flags.seeds)) == ([entry["id"]], OWN_SEEDS)
 
 
+def test_a_claims_words_are_those_of_its_page(committed: dict[str, Any]) -> None:
+    for entry in committed["claims"]:
+        page = (REPORT / f"{entry['study']}.md").read_text(encoding="utf-8")
+        (line,) = (line for line in page.splitlines() if line.startswith(f"| `{entry['id']}` | "))
+        assert {word.replace("|", "\\|") for word in entry["in_words"].values()} <= {*line.split(" | "), ""}, line
+
+
 def test_a_contrasts_values_have_its_mean(committed: dict[str, Any]) -> None:
     """An AUROC's change is the mean difference; a loss's is the ratio of means, near the mean of ratios."""
     table = {entry["id"]: entry for entry in committed["contrasts"]}
