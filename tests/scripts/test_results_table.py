@@ -289,7 +289,7 @@ def test_withdrawn_names_are_rows_that_tell_why(opened: Any, data: dict[str, Any
     assert opened("verdict=withdrawn").evaluate(VISIBLE) == gone
     tab = opened("one_layer_plateau")  # the name of an earlier link
     body = tab.locator("#one_layer_plateau .body")
-    assert "renamed to one_layer_plateau_length" in body.inner_text()
+    assert "renamed to one_layer_plateau_length" in body.text_content()
     body.locator("a[href='#one_layer_plateau_length']").click()
     tab.wait_for_selector("#one_layer_plateau_length[open]")
 
@@ -329,7 +329,7 @@ def test_it_works_by_keys_alone(opened: Any, data: dict[str, Any]) -> None:
     tab.keyboard.press("ArrowDown")
     assert tab.evaluate(focused) == second
     tab.keyboard.press("Enter")
-    assert tab.locator(f"#{second} .body").is_visible()
+    tab.wait_for_selector(f"#{second} .body")
     tab.wait_for_function("name => location.hash === `#${name}`", arg=second)
     tab.keyboard.press("Tab")
     assert tab.evaluate("() => document.activeElement.closest('.body') !== null")
@@ -377,6 +377,6 @@ def test_words_of_a_claim_are_never_markup(opened: Any, index: dict[str, Any], p
     changed = index | {"claims": [index["claims"][0] | {"says": odd, "remark": odd, "fact": odd}, *index["claims"][1:]]}
     (folder / results_table.DATA).write_bytes(results_table.data(changed, REPORT, REPORT / "reproduction"))
     tab = opened(index["claims"][0]["id"], path=folder / "docs" / page.name)
-    assert odd in tab.locator(f"#{index['claims'][0]['id']} .says").inner_text()
+    assert odd in tab.locator(f"#{index['claims'][0]['id']} .says").text_content()
     assert tab.locator("img[src=x]").count() == 0
     assert "&lt;img" in results_table.with_rows("", changed)
