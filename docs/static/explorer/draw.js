@@ -1,0 +1,117 @@
+// Drawing in SVG: elements that are kept between frames, colours of the page, labels beside points.
+(() => {
+  "use strict";
+  const lab = (window.lab = window.lab || {});
+  const NS = "http://www.w3.org/2000/svg";
+
+  // An element of HTML with attributes and a text; nothing is ever parsed as HTML.
+  lab.html = (parent, tag, attributes = {}, text = "") => {
+    const made = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+    made.textContent = text;
+    parent.append(made);
+    return made;
+  };
+
+  // A picture whose elements are named: put() makes or changes one, sweep() removes those that a frame has not put.
+  lab.Picture = class {
+    constructor(parent, width, height, role, label) {
+      this.node = document.createElementNS(NS, "svg");
+      this.width = width;
+      this.height = height;
+      for (const [name, value] of Object.entries({ viewBox: `0 0 ${width} ${height}`, role, "aria-label": label }))
+        this.node.setAttribute(name, value);
+      parent.append(this.node);
+      this.known = new Map();
+      this.frame = 0;
+    }
+    put(name, tag, attributes, text, parent = this.node) {
+      let one = this.known.get(name);
+      if (!one) {
+        one = { node: document.createElementNS(NS, tag), values: {}, text: undefined };
+        parent.append(one.node);
+        this.known.set(name, one);
+      }
+      one.frame = this.frame;
+      for (const key in attributes)
+        if (one.values[key] !== attributes[key]) {
+          one.values[key] = attributes[key];
+          one.node.setAttribute(key, attributes[key]);
+        }
+      if (text !== undefined && one.text !== text) one.node.textContent = one.text = text;
+      return one.node;
+    }
+    begin() {
+      this.frame++;
+    }
+    sweep() {
+      for (const [name, one] of this.known)
+        if (one.frame !== this.frame) {
+          one.node.remove();
+          this.known.delete(name);
+        }
+    }
+  };
+
+  const NAMES = ["ink", "muted", "line", "paper", "layer", "gd", "plus", "ridge", "low", "middle", "high", "valley"];
+
+  // The colours of the page's scheme, as #rrggbb.
+  lab.colours = (element) => {
+    const style = getComputedStyle(element);
+    return Object.fromEntries(NAMES.map((name) => [name, style.getPropertyValue(`--ex-${name}`).trim()]));
+  };
+
+  lab.mixed = (one, two, share) => {
+    const part = (colour, place) => parseInt(colour.slice(1 + 2 * place, 3 + 2 * place), 16);
+    const mix = [0, 1, 2].map((k) => Math.round(part(one, k) + share * (part(two, k) - part(one, k))));
+    return `#${mix.map((value) => value.toString(16).padStart(2, "0")).join("")}`;
+  };
+
+  // Blue below zero, red above, saturated at 1.
+  lab.signed = (colours, value) =>
+    lab.mixed(colours.middle, value < 0 ? colours.low : colours.high, Math.min(1, Math.abs(value)));
+
+  // A number of three digits, with a true minus sign.
+  lab.number = (value) => {
+    const size = Math.abs(value), digits = size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3;
+    const text = size > 0 && size < 5e-4 ? (size < 1e-9 ? "0" : value.toExponential(0)) : value.toFixed(digits);
+    return (Number(text) === 0 ? "0" : text).replace("-", "−");
+  };
+
+  // Names beside points, each clear of the others; those of points that coincide are joined by =.
+  lab.tags = (picture, points, box, colours) => {
+    const joined = [];
+    for (const point of points) {
+      const same = joined.find((one) => Math.hypot(one.x - point.x, one.y - point.y) < 7);
+      if (same) same.names.push(point);
+      else joined.push({ x: point.x, y: point.y, names: [point] });
+    }
+    joined.sort((a, b) => a.y - b.y);
+    let floor = -1e9;
+    joined.forEach((one, place) => {
+      const letters = one.names.map((each) => each.name).join(" = ").length;
+      const left = one.x > box.x1 - 7 * letters - 14;
+      const y = Math.max(Math.min(Math.max(one.y + 4, box.y0 + 12), box.y1 - 5), floor);
+      floor = y + 14;
+      const text = picture.put(`label${place}`, "text", {
+        x: one.x + (left ? -12 : 12), y, "text-anchor": left ? "end" : "start", "font-size": 12, "font-weight": 600,
+        stroke: colours.paper, "stroke-width": 3, "paint-order": "stroke", "stroke-linejoin": "round",
+        "pointer-events": "none",
+      });
+      const said = one.names.map((each) => each.name).join("|") + colours.paper;
+      if (text.dataset.said === said) return;
+      text.dataset.said = said;
+      text.textContent = "";
+      one.names.forEach((each, number) => {
+        for (const [word, fill] of [[number ? " = " : "", colours.muted], [each.name, each.colour]]) {
+          const part = document.createElementNS(NS, "tspan");
+          part.setAttribute("fill", fill);
+          part.textContent = word;
+          text.append(part);
+        }
+      });
+    });
+  };
+
+  lab.line = (points) => points.map(([x, y], k) => `${k ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
+})();

@@ -1,0 +1,415 @@
+// The page: builds its parts, reads the state from the link, and draws.
+(() => {
+  "use strict";
+  const lab = window.lab, root = document.getElementById("explorer");
+  const DEPTH = 12;
+  const runs = new Map(window.EXPLORER_RUNS.map((run) => [run.name, lab.asRun(run)]));
+  const NAMES = {
+    "gradient descent": "gradient descent", mixed: "mixed minimum", plateau: "rank-one plateau", swapped: "swapped", moving: "still moving", "": "",
+  };
+  const SAID = {
+    "gradient descent": "The layer makes one step of gradient descent.",
+    swapped: "In these weights inputs and labels have swapped roles. In one dimension the prediction is still the same step of gradient descent.",
+    mixed: "Mixed minimum: along a diagonal the layer swaps inputs and labels, along the other it does gradient descent. More training does not help.",
+    plateau: "Rank-one plateau: the layer has learnt one direction, a diagonal, and predicts nothing along the other.",
+    moving: "The weights are still moving: this is none of the solutions.",
+  };
+  const TRY = [
+    ["1 · Start", "Drag any point. The ring (layer) stays on the dot (one step of gradient descent).", "#v1"],
+    ["2 · Add noise", "The loss now has its minimum at a wrong w. Ridge stops short of it; eight steps of gradient descent go there.", "#v1&depth=8&noise=0.6&seed=11"],
+    ["3 · Go far out", "Inputs three times as large: the layer overshoots. Gradient descent with a step size for these inputs does not.", "#v1&range=3&seed=5"],
+    ["4 · Freeze the step", "Give gradient descent the step size of the training, and it fails like the layer: that size is in the weights.", "#v1&range=3&seed=5&frozen=1"],
+    ["5 · A bad seed", "Same training, another seed: the layer found the mixed minimum, a different solution.", "#v1&run=d2_seed1"],
+    ["6 · A long wait", "This seed waits on the rank-one plateau. Play its training, and see when the loss stops falling.", "#v1&run=d2_seed0"],
+    ["7 · In one dimension", "Inputs and labels have swapped roles in the weights. The predictions are those of gradient descent.", "#v1&run=d1_seed0"],
+    ["8 · Two layers", "Trained as two layers with shared weights, it beats two steps of gradient descent and comes near GD++.", "#v1&run=d2_shared&depth=2&plus=1"],
+  ];
+
+  let state, run, error = "", playing = 0;
+  const kept = new Map(); // what is slow to compute, by all that it depends on
+
+  // --- parts of the page ---
+
+  const alert = lab.html(root, "p", { class: "error", role: "alert" });
+  const tour = lab.tour(root, TRY), chips = lab.html(root, "div");
+  const finding = lab.html(root, "p", { class: "finding", "aria-live": "polite" });
+  const grid = lab.html(root, "div", { class: "grid" });
+  const cards = {
+    context: lab.card(grid, "context", "The context: pairs (x, y)", ""),
+    landscape: lab.card(grid, "landscape", "The loss of this context, for each w", ""),
+    controls: lab.html(grid, "section", { class: "card controls", "aria-label": "settings" }),
+    training: lab.card(grid, "third", "Over training", "Mean loss on other contexts. Drag the slider, and watch the path appear above."),
+    weights: lab.card(grid, "third", "The weights become the construction", ""),
+    depth: lab.card(grid, "third", "Loss by depth", ""),
+  };
+  const pictures = {
+    context: new lab.Picture(cards.context, 340, 328, "group", "the pairs of the context, which can be moved"),
+    landscape: new lab.Picture(cards.landscape, 420, 328, "group", "the loss over w, with the paths of layers and algorithms"),
+    training: new lab.Picture(cards.training, 340, 190, "img", "mean loss at each step of the training"),
+    weights: new lab.Picture(cards.weights, 345, 292, "img", "the weights of the layer and of one step of gradient descent"),
+    depth: new lab.Picture(cards.depth, 375, 325, "img", "mean loss by number of layers and of steps"),
+  };
+
+  const set = (name, value) => {
+    state[name] = value;
+    error = "";
+    ask();
+  };
+  const percent = (value) => value.toFixed(2);
+  const sliders = {
+    depth: lab.slider(cards.controls, "Layers, and steps", 1, DEPTH, 1, (value) => set("depth", value)),
+    damping: lab.slider(cards.controls, "Damping of each layer", 0, 1, 0.05, (value) => set("damping", value)),
+    noise: lab.slider(cards.controls, "Noise of the labels, σ", 0, 1, 0.05, (value) => set("noise", value)),
+    range: lab.slider(cards.controls, "Range of the inputs", 0.25, 3, 0.25, (value) => set("range", value)),
+    pairs: lab.slider(cards.controls, "Pairs in the context", 1, 40, 1, (value) => set("pairs", value)),
+  };
+  const row = lab.html(cards.controls, "div", { class: "row" });
+  const fresh = (act) => () => {
+    state.moved = {};
+    act();
+    ask();
+  };
+  lab.button(row, "New context", null, fresh(() => (state.seed = (state.seed * 7 + 13) % 99991)));
+  lab.button(row, "Undo moves", null, fresh(() => {}));
+  const plus = lab.button(row, "GD++", "false", () => set("plus", 1 - state.plus));
+  const frozen = lab.button(row, "Step size of the training", "false", () => set("frozen", 1 - state.frozen));
+  const table = lab.html(cards.controls, "table", { class: "values" });
+  const head = lab.html(lab.html(table, "thead"), "tr");
+  for (const text of ["", "at the query", "mean loss"]) lab.html(head, text ? "th" : "td", text ? { scope: "col" } : {}, text);
+  const body = lab.html(table, "tbody");
+  const rows = Object.fromEntries(["layer", "gd", "plus", "ridge", "truth"].map((name) => {
+    const line = lab.html(body, "tr"), label = lab.html(line, "th", { scope: "row", style: name === "truth" ? "" : `color: var(--ex-${name}); font-weight: 600` });
+    return [name, { line, label, value: lab.html(line, "td"), loss: lab.html(line, "td") }];
+  }));
+
+  const step = lab.slider(cards.training, "Training step", 0, 1, 1, (value) => {
+    stop();
+    set("step", value === run.steps.length - 1 ? -1 : value);
+  });
+  const play = lab.button(lab.html(cards.training, "div", { class: "row" }), "▶ Play training", null, () => (playing ? stop() : start()));
+  const stop = () => {
+    clearInterval(playing);
+    playing = 0;
+    play.textContent = "▶ Play training";
+  };
+  const start = () => {
+    stop();
+    state.step = 0;
+    play.textContent = "■ Stop";
+    playing = setInterval(() => {
+      const next = (state.step < 0 ? run.steps.length - 1 : state.step) + 1;
+      if (next >= run.steps.length) return stop();
+      set("step", next === run.steps.length - 1 ? -1 : next);
+    }, 140);
+  };
+
+  lab.html(root, "h2", { id: "try-this" }, "Try this");
+  lab.suggestions(root, TRY);
+  lab.html(root, "h2", { id: "keep" }, "Keep and share");
+  const keep = lab.html(root, "div", { class: "row" });
+  const parts = () => {
+    const colours = lab.colours(root);
+    return [[pictures.context, pictures.landscape, pictures.depth], finding.firstChild.textContent, settingsSaid(), colours];
+  };
+  lab.button(keep, "Save as SVG", null, () => lab.save("svg", `explorer_${run.name}`, ...parts()));
+  lab.button(keep, "Save as PNG", null, () => lab.save("png", `explorer_${run.name}`, ...parts()));
+  const copied = lab.button(keep, "Copy the link of this state", null, () => {
+    const text = location.href.split("#")[0] + lab.write(state);
+    const done = (said) => {
+      copied.textContent = said;
+      setTimeout(() => (copied.textContent = "Copy the link of this state"), 2500);
+    };
+    if (navigator.clipboard) navigator.clipboard.writeText(text).then(() => done("Copied"), () => done("Copy the address of this page instead"));
+    else done("Copy the address of this page instead");
+  });
+  lab.html(root, "h2", { id: "your-own-run" }, "Your own run");
+  lab.html(root, "p", {}, "Export a run of linear layers, then drop the file anywhere on this page or choose it. It is read here, and sent nowhere.");
+  const code = lab.html(root, "pre", { tabindex: 0 });
+  lab.html(code, "code", {}, "python -m runners.run lsa1 --config.dim=2 --snapshots --log_records 40 --out runs/mine\npython -m scripts.export_explorer --run runs/mine");
+  const file = lab.html(lab.html(root, "div", { class: "row" }), "input", { type: "file", class: "file", accept: ".json", "aria-label": "an exported run" });
+
+  // --- files ---
+
+  const open = (given) => {
+    if (!given) return;
+    if (given.size > lab.LARGEST_FILE) return fail("This file is larger than any export of a run (20 MB).");
+    given.text().then((text) => {
+      const read = lab.readRun(text);
+      if (read.error) return fail(read.error);
+      let name = read.run.name.replace(/[^\w-]/g, "_").slice(0, 30) || "own";
+      if (window.EXPLORER_RUNS.some((each) => each.name === name)) name = `own_${name}`;
+      runs.set(name, { ...read.run, name, own: true });
+      state = lab.read("").state;
+      choose(name);
+    }, () => fail("This file cannot be read."));
+  };
+  const fail = (sentence) => {
+    error = sentence;
+    ask();
+    alert.scrollIntoView({ block: "nearest" });
+  };
+  file.addEventListener("change", () => open(file.files[0]));
+  addEventListener("dragover", (event) => {
+    event.preventDefault();
+    root.classList.add("over");
+  });
+  addEventListener("dragleave", (event) => event.relatedTarget || root.classList.remove("over"));
+  addEventListener("drop", (event) => {
+    event.preventDefault();
+    root.classList.remove("over");
+    if (event.dataTransfer.files.length) open(event.dataTransfer.files[0]);
+    else fail("What was dropped is no file.");
+  });
+
+  // --- state ---
+
+  const choose = (name) => {
+    const before = run;
+    run = runs.get(name);
+    state.run = name;
+    state.step = -1;
+    state.depth = run.layers;
+    state.damping = run.damping;
+    if (!before || before.dim !== run.dim) state.moved = {};
+    if (!before || before.own || run.own || before.pairs !== run.pairs) state.pairs = Math.min(run.pairs, 40);
+    if (run.own) state.noise = Math.min(run.noise, 1);
+    state.range = run.own ? Math.min(3, Math.max(0.25, run.range)) : state.range;
+    stop();
+    ask();
+  };
+
+  const load = () => {
+    const read = lab.read(location.hash);
+    state = read.state;
+    error = read.error || "";
+    if (!runs.has(state.run)) {
+      error = "This link shows a run that this page does not have; drop its export on the page.";
+      state = lab.read("").state;
+    }
+    run = runs.get(state.run);
+    for (const [name, values] of Object.entries(state.moved))
+      if (values.length !== (name[0] === "p" && run.dim === 1 ? 2 : run.dim) || (name[0] === "p" && run.dim > 2)) {
+        error = "This link is of a context of another dimension, so the page shows one of its own.";
+        state.moved = {};
+        break;
+      }
+    if (state.step >= run.steps.length) state.step = -1;
+    if (state.depth > deepest()) state.depth = deepest();
+    stop();
+    ask();
+  };
+
+  const deepest = () => (run.layers > 1 && !run.recurrent ? run.layers : DEPTH);
+  const settings = () => ({ ...state, frozen: state.frozen === 1, plus: state.plus === 1 });
+
+  // --- drawing ---
+
+  const view = () => {
+    const dim = run.dim, place = state.step < 0 ? run.steps.length - 1 : state.step, weights = run.weights[place];
+    const drawn = lab.draw(state.seed, state.pairs, dim, run.inputs, run.scale), w = Float64Array.from(state.moved.w || drawn.w);
+    const base = Float64Array.from(drawn.x), noises = Float64Array.from(drawn.e);
+    const query = Float64Array.from(state.moved.q || drawn.q, (value) => state.range * value);
+    for (let i = 0; i < state.pairs; i++) {
+      const moved = state.moved[`p${i}`];
+      if (moved) for (let k = 0; k < Math.min(dim, moved.length); k++) base[i * dim + k] = moved[k];
+    }
+    const x = base.map((value) => state.range * value), y = lab.labels(x, w, noises, state.noise, dim);
+    if (dim === 1) for (let i = 0; i < state.pairs; i++) if (state.moved[`p${i}`]) y[i] = state.moved[`p${i}`][1];
+    const moments = lab.moments(x, y, dim), chosen = settings();
+    const paths = lab.paths(run, weights, moments, state.depth, chosen);
+    const basis = dim > 2 ? plane(w, base, dim) : null;
+    const project = basis ? (v) => basis.map((axis) => axis.reduce((sum, each, k) => sum + each * v[k], 0)) : (v) => v;
+    const shown = { run, weights, settings: chosen, step: place, x, y, w, query, base, moments, paths, basis, project };
+    shown.projected = (points, i) => project(points.subarray(i * dim, (i + 1) * dim));
+    shown.length = (v) => Math.hypot(...v);
+    shown.tall = Math.max(0.35, 0.62 * Math.hypot(...w)) * Math.max(1, state.range) * (run.inputs === "gaussian" ? 4 : 1);
+    shown.colours = lab.colours(root);
+    shown.light = shown.colours.paper.toLowerCase() === "#ffffff";
+    const lengths = [w, paths.ridge, paths.gd[state.depth], paths.layer[state.depth]].map((v) => Math.hypot(...project(v)));
+    const usual = Math.max(...lengths.filter((each) => each < 4.2 * run.scale), 0.5 * run.scale);
+    shown.reach = [1.2, 1.7, 2.4, 3.3, 4.4].map((each) => each * run.scale).find((each) => each >= 1.12 * usual) || 4.4 * run.scale;
+    if (dim === 2) shown.plane = { s: paths.s, minimum: lab.ridge(paths.s, paths.b, 2, 0) };
+    if (dim > 2) shown.plane = slice(paths, basis, dim);
+    return shown;
+  };
+
+  // Two directions of w: along the true w, and across it toward one step of gradient descent.
+  const plane = (w, x, dim) => {
+    const along = w.map((value) => value / Math.hypot(...w)), { s, b } = lab.normalEquations(lab.moments(x, lab.labels(x, w, new Float64Array(x.length / dim), 0, dim), dim), dim);
+    void s;
+    const inside = b.reduce((sum, each, k) => sum + each * along[k], 0), across = b.map((each, k) => each - inside * along[k]), size = Math.hypot(...across) || 1;
+    return [along, across.map((each) => each / size)];
+  };
+
+  // The loss in the plane of these directions through 0.
+  const slice = (paths, basis, dim) => {
+    const s = new Float64Array(4), b = new Float64Array(2);
+    basis.forEach((one, i) => {
+      b[i] = one.reduce((sum, each, k) => sum + each * paths.b[k], 0);
+      basis.forEach((two, j) => {
+        const image = lab.times(paths.s, two, dim);
+        s[2 * i + j] = one.reduce((sum, each, k) => sum + each * image[k], 0);
+      });
+    });
+    return { s, minimum: lab.ridge(s, b, 2, 0) };
+  };
+
+  const change = {
+    pair: (i, to) => {
+      const dim = run.dim;
+      state.moved[`p${i}`] = dim < 3 ? to : lifted(now.base.subarray(i * dim, (i + 1) * dim), to);
+      ask();
+    },
+    query: (to) => {
+      state.moved.q = run.dim < 3 ? to : lifted(now.query.map((value) => value / state.range), to);
+      ask();
+    },
+    truth: (to) => {
+      state.moved.w = to;
+      ask();
+    },
+  };
+  // A vector whose part in the plane is replaced.
+  const lifted = (v, to) => {
+    const inside = now.project(v);
+    return Array.from(v, (value, k) => value + (to[0] - inside[0]) * now.basis[0][k] + (to[1] - inside[1]) * now.basis[1][k]);
+  };
+
+  let now = null, losses = null;
+  const once = (make, ...key) => {
+    const name = key.join();
+    if (!kept.has(name)) {
+      if (kept.size > 200) kept.clear();
+      kept.set(name, make());
+    }
+    return kept.get(name);
+  };
+  const draw = () => {
+    now = view();
+    const contexts = run.dim > 4 ? 40 : 240, few = run.dim > 4 ? 12 : 60, chosen = now.settings, depth = state.depth;
+    const key = [run.name, state.pairs, state.noise, state.range];
+    losses = {
+      ...once(() => lab.algorithmLosses(run, chosen, deepest(), contexts), ...key, state.frozen),
+      layer: once(() => lab.layerLosses(run, now.weights, chosen, deepest(), contexts), ...key, state.damping, now.step),
+    };
+    lab.drawContext(pictures.context, now, change);
+    lab.drawLandscape(pictures.landscape, now, change);
+    lab.drawDepth(pictures.depth, now, losses);
+    lab.drawWeights(pictures.weights, now);
+    cards.training.hidden = run.steps.length < 2;
+    if (run.steps.length > 1) {
+      const over = once(() => run.weights.map((weights) => lab.layerLosses(run, weights, chosen, depth, few)[depth]), "over", ...key, state.damping, depth);
+      lab.drawTraining(pictures.training, now, over, losses.gd[depth]);
+    }
+    write();
+  };
+
+  const settingsSaid = () =>
+    `${runSaid()}; ${state.pairs} pairs, inputs ×${state.range}, noise ${state.noise}, damping ${state.damping}, step ${run.steps[now.step]} of training`;
+  const runSaid = () => `${run.dim} input${run.dim > 1 ? "s" : ""}, ${run.layers} layer${run.layers > 1 ? "s" : ""}${run.own ? `, run ${run.name}` : seedOf(run) ? `, ${seedOf(run)}` : ""}`;
+  const seedOf = (one) => (/seed(\d+)/.exec(one.name) ? `seed ${/seed(\d+)/.exec(one.name)[1]}` : "");
+
+  const write = () => {
+    alert.textContent = error;
+    tour(lab.write(state));
+    const depth = state.depth, { paths } = now, solution = run.solutions[now.step], last = now.step === run.steps.length - 1;
+    const at = (w) => w.reduce((sum, each, k) => sum + each * now.query[k], 0);
+    const step = depth > 1 ? `${depth} steps of GD` : "1 step of GD";
+    const line = (name, label, value, loss) => {
+      rows[name].label.textContent = label;
+      rows[name].value.textContent = lab.number(value);
+      rows[name].loss.textContent = loss === null ? "" : lab.number(loss);
+    };
+    line("layer", `○ ${depth > 1 ? `${depth} layers` : "layer"}`, at(paths.layer[depth]), losses.layer[depth]);
+    line("gd", `● ${step}`, at(paths.gd[depth]), losses.gd[depth]);
+    line("plus", `■ GD++, ${depth} step${depth > 1 ? "s" : ""}`, at(paths.gdpp[depth]), losses.gdpp[depth]);
+    line("ridge", "◆ ridge (Bayes)", at(paths.ridge), losses.ridge);
+    line("truth", "true w·x", at(now.w), null);
+    rows.plus.line.hidden = !state.plus;
+    sliders.depth(depth, String(depth), deepest(), run.recurrent || run.layers === 1 ? "Layers (one, repeated), and steps" : "Layers, and steps");
+    sliders.damping(state.damping, percent(state.damping));
+    sliders.noise(state.noise, percent(state.noise));
+    sliders.range(state.range, `× ${state.range}`);
+    sliders.pairs(state.pairs, String(state.pairs));
+    plus.setAttribute("aria-pressed", state.plus === 1);
+    frozen.setAttribute("aria-pressed", state.frozen === 1);
+    step_(now.step);
+    const [title, text] = headline(solution, last);
+    if (finding.dataset.said !== title + text) {
+      finding.dataset.said = title + text;
+      finding.textContent = title;
+      lab.html(finding, "small", {}, text);
+    }
+    cards.context.said.textContent = run.dim === 1 ? "Height: label y. Lines: predictions of layer, GD and ridge. Drag any point." : run.dim === 2
+      ? "Place: input x. Colour: label y; behind, what the layer predicts there. Drag any point; ? is the query."
+      : `The ${run.dim} inputs, projected on the plane at the right. Colour: label. Drag any point.`;
+    cards.landscape.said.textContent = run.dim > 2
+      ? `The plane of w through the start, the true w and the gradient; ${run.dim - 2} directions are not seen. Paths are projected on it.`
+      : run.dim === 1 ? "All predictions are w·x; all begin at w = 0. The lowest point fits the pairs best. Drag the true w."
+      : "All predictions are w·x; all begin at w = 0. Lines: equal loss on the pairs. Drag the cross, the true w.";
+    cards.weights.said.textContent = run.layers > 1 && !run.recurrent ? `Layer ${depth} of ${run.layers}, and the weights that make one step of gradient descent.`
+      : `${width_(run)} numbers each; pale: never read. Sign and scale are free, and set here as in gradient descent.`;
+    cards.depth.said.textContent = run.layers > 1 && !run.recurrent ? "Mean loss on other contexts, by layers used, and by steps of each algorithm."
+      : "Mean loss on other contexts: the layer applied again and again, and as many steps of each algorithm.";
+    drawChips();
+  };
+  const width_ = (one) => `${one.dim + 1} × ${one.dim + 1}`;
+  const step_ = (place) => step(place, String(run.steps[place]), run.steps.length - 1);
+
+  // What there is to see: a title, and a sentence or two.
+  const headline = (solution, last) => {
+    const depth = state.depth, layer = losses.layer[depth], gd = losses.gd[depth], ridge = losses.ridge, times = layer / gd;
+    const far = state.range > 1.3 * run.range, clipped = run.clip > 0 && lab.largestToken(now) > run.clip;
+    const shown = (value) => lab.number(value).replace(/\.0+$/, "");
+    if (clipped) return ["Here the run clips its activations, and this picture does not", `Some activation is larger than ${run.clip}. Choose inputs that are smaller.`];
+    if (!last) return [`After ${run.steps[now.step]} training steps ${NAMES[solution] === "still moving" || !solution ? "the layer is on its way" : `the layer is at: ${NAMES[solution]}`}`, `Its mean loss is ${shown(times)} times that of gradient descent. Move the slider below the loss, or play the training.`];
+    if (far && !state.frozen && times > 1.5) return ["Far inputs break the trained layer, and not the algorithm", `The layer's mean loss is ${shown(times)} times that of gradient descent, whose step size is chosen for these inputs. The layer's step size is fixed in its weights.`];
+    if (far && state.frozen) return [times < 1.3 && times > 0.7 ? "With the step size of the training, gradient descent fails in the same way" : "The step size of the training is too large for far inputs", `Ridge regression, which needs no step size, still has a mean loss of ${lab.number(ridge)}; gradient descent's is ${lab.number(gd)}.`];
+    if (solution === "mixed") return ["This seed found a different solution: the mixed minimum", `${SAID.mixed} Its mean loss is ${shown(times)} times that of gradient descent.`];
+    if (solution === "plateau") return ["This seed waits on the rank-one plateau", `${SAID.plateau} Its mean loss is ${shown(times)} times that of gradient descent.`];
+    if (state.noise > 0) {
+      const steps = depth > 1 ? `${depth} steps of gradient descent` : "one step of gradient descent";
+      return [depth > 1 && gd > losses.gd[1] ? "With noise, ridge beats gradient descent, and more steps make it worse" : "With noise, ridge beats a step of gradient descent", `The lowest point of the loss is no longer the true w. Ridge knows the noise and stops short of it: its mean loss is ${lab.number(ridge)}, and ${lab.number(gd)} for ${steps}.`];
+    }
+    if (solution === "swapped") return ["Inputs and labels have swapped roles, and the predictions are gradient descent's", SAID.swapped];
+    if (depth > 1 && times < 0.8) return [`${depth} layers beat ${depth} steps of gradient descent`, `Their mean loss is ${shown(times)} times that of gradient descent; that of GD++ is ${shown(losses.gdpp[depth] / gd)} times.`];
+    if (depth > 1 && times > 1.25) return [`The layer, applied ${depth} times, falls behind ${depth} steps of gradient descent`, `It was trained ${run.layers === 1 ? "as a single layer" : "at another depth"}: its step is too large to be repeated. Lower the damping to .75, and it follows.`];
+    if (Math.abs(times - 1) < 0.06) return [depth > 1 ? `${depth} layers land where ${depth} steps of gradient descent land` : "One trained layer lands where one step of gradient descent lands", "Whatever the context, the layer predicts w·x, with a w that it makes from the pairs. Drag the pairs: ring and dot move together."];
+    return [times > 1 ? "Here the layer is worse than gradient descent" : "Here the layer is better than gradient descent", `Its mean loss is ${shown(times)} times that of gradient descent${solution && solution !== "gradient descent" ? `. ${SAID[solution]}` : "."}`];
+  };
+
+  const DOTS = { "gradient descent": "--ex-gd", swapped: "--ex-plus", mixed: "--ex-layer", plateau: "--ex-ridge" };
+  let drawnChips = "";
+  const drawChips = () => {
+    const said = [...runs.keys()].join() + state.run;
+    if (said === drawnChips) return;
+    drawnChips = said;
+    const held = chips.contains(document.activeElement);
+    chips.textContent = "";
+    const groups = [
+      ["Two inputs", [...runs.values()].filter((each) => each.dim === 2 && !each.own)],
+      ["Other sizes", [...runs.values()].filter((each) => each.dim !== 2 && !each.own)],
+      ["Your runs", [...runs.values()].filter((each) => each.own)],
+    ];
+    for (const [title, list] of groups.filter((each) => each[1].length)) {
+      const line = lab.html(chips, "div", { class: "row", role: "group", "aria-label": title });
+      lab.html(line, "b", {}, title);
+      for (const each of list) {
+        const solution = each.solutions[each.steps.length - 1];
+        const own = each.own ? `${each.name}: ` : each.layers > 1 ? `2 layers, ${each.recurrent ? "shared" : "own"} weights` : each.dim === 2 ? `seed ${each.name.slice(-1)}: ` : `D = ${each.dim}: `;
+        const name = each.layers > 1 && !each.own ? own : own + (NAMES[solution] || `${each.layers} layers`);
+        const chip = lab.button(line, "", each.name === state.run, () => choose(each.name));
+        if (DOTS[solution]) lab.html(chip, "i", { style: `background: var(${DOTS[solution]})` });
+        chip.append(name);
+        if (held && each.name === state.run) chip.focus();
+      }
+    }
+  };
+
+  const remember = () => history.replaceState(null, "", run.own ? location.pathname : lab.write(state));
+  const ask = lab.frames(draw, () => remember());
+  addEventListener("hashchange", load);
+  lab.onScheme(() => ask());
+  load();
+  lab.explorer = { draw, ask, now: () => now, state: () => state };
+})();

@@ -1,0 +1,211 @@
+// The page on orders: one context in 200 orders, and where each model's w lies for each of them.
+(() => {
+  "use strict";
+  const lab = window.lab, root = document.getElementById("orders"), ORDERS = 200;
+  const models = window.ORDER_MODELS.map(lab.asModel), pairs = models[0].pairs, dim = 2;
+  const SHOWN = {
+    lsa1: ["lsa1", "no positions", "--ex-layer"],
+    twolayer_random: ["twolayer, trained in random order", "positions, but no use for them", "--ex-plus"],
+    twolayer_easy: ["twolayer, trained with easy pairs first", "positions, and a use for them", "--ex-ridge"],
+  };
+  const FIELDS = { seed: [3, 0, 999999, 0], noise: [0, 0, 1, 2], count: [200, 1, 200, 0] };
+  const TRY = [
+    ["1 · 200 orders", "lsa1 is one point: it has no positions, so it cannot see the order. twolayer, trained with easy pairs first, is a smear.", "#v1"],
+    ["2 · One order at a time", "Press Play: each order moves the models with positions, and leaves lsa1 where it is.", "#v1&count=1"],
+    ["3 · Positions alone do not matter", "Trained in random order, the same architecture stays close together: the training makes the use of the order.", "#v1&seed=21"],
+    ["4 · Noise makes it worse", "Noisy labels differ more from pair to pair, so their order matters more.", "#v1&noise=0.6"],
+  ];
+  let state, error = "", now = null, playing = 0;
+  const orders = lab.orders(ORDERS, pairs, 7);
+
+  const alert = lab.html(root, "p", { class: "error", role: "alert" });
+  const tour = lab.tour(root, TRY);
+  const finding = lab.html(root, "p", { class: "finding", "aria-live": "polite" });
+  const grid = lab.html(root, "div", { class: "grid" });
+  const cards = {
+    context: lab.card(grid, "context", "The context: ten pairs (x, y)", "Place: input x. Colour: label y. The number is the pair's position in the last order. Drag any point."),
+    cloud: lab.card(grid, "landscape", "w of each model, once for each order", "w is the sensitivity: the gradient of the prediction at the query. Square: pairs with the easy ones first."),
+    controls: lab.html(grid, "section", { class: "card controls", "aria-label": "settings" }),
+  };
+  const pictures = {
+    context: new lab.Picture(cards.context, 340, 328, "group", "the pairs of the context, which can be moved"),
+    cloud: new lab.Picture(cards.cloud, 420, 328, "group", "w of each model for each order of the pairs"),
+  };
+  const set = (name, value) => {
+    state[name] = value;
+    ask();
+  };
+  const sliders = {
+    count: lab.slider(cards.controls, "Orders", 1, ORDERS, 1, (value) => {
+      stop();
+      set("count", value);
+    }),
+    noise: lab.slider(cards.controls, "Noise of the labels, σ", 0, 1, 0.05, (value) => set("noise", value)),
+  };
+  const row = lab.html(cards.controls, "div", { class: "row" });
+  const play = lab.button(row, "▶ Play orders", null, () => (playing ? stop() : start()));
+  lab.button(row, "New context", null, () => {
+    state.moved = {};
+    set("seed", (state.seed * 7 + 13) % 99991);
+  });
+  lab.button(row, "Undo moves", null, () => {
+    state.moved = {};
+    ask();
+  });
+  const stop = () => {
+    clearInterval(playing);
+    playing = 0;
+    play.textContent = "▶ Play orders";
+  };
+  const start = () => {
+    stop();
+    state.count = 1;
+    play.textContent = "■ Stop";
+    playing = setInterval(() => (state.count >= ORDERS ? stop() : set("count", state.count + 1)), 70);
+  };
+  const table = lab.html(cards.controls, "table", { class: "values" });
+  const head = lab.html(lab.html(table, "thead"), "tr");
+  lab.html(head, "td");
+  lab.html(head, "th", { scope: "col" }, "prediction at ?, from lowest to highest");
+  const body = lab.html(table, "tbody");
+  const rows = models.map((model) => {
+    const line = lab.html(body, "tr");
+    return { label: lab.html(line, "th", { scope: "row", style: `color: var(${SHOWN[model.name][2]}); font-weight: 600` }, SHOWN[model.name][0]), spread: lab.html(line, "td") };
+  });
+  lab.html(root, "h2", { id: "try-this" }, "Try this");
+  lab.suggestions(root, TRY);
+  lab.html(root, "h2", { id: "keep" }, "Keep and share");
+  const keep = lab.html(root, "div", { class: "row" });
+  for (const kind of ["svg", "png"])
+    lab.button(keep, `Save as ${kind.toUpperCase()}`, null, () =>
+      lab.save(kind, "orders", [pictures.context, pictures.cloud], finding.firstChild.textContent, `ten pairs in ${state.count} orders, noise ${state.noise}`, lab.colours(root)));
+
+  const load = () => {
+    const read = lab.read(location.hash, FIELDS);
+    state = read.state;
+    error = read.error || "";
+    if (Object.entries(state.moved).some(([, values]) => values.length !== dim)) {
+      error = "This link is of a context of another dimension, so the page shows one of its own.";
+      state.moved = {};
+    }
+    stop();
+    ask();
+  };
+
+  const view = () => {
+    const drawn = lab.draw(state.seed, pairs, dim, "uniform", 1), x = Float64Array.from(drawn.x), w = Float64Array.from(state.moved.w || drawn.w);
+    for (let i = 0; i < pairs; i++) if (state.moved[`p${i}`]) x.set(state.moved[`p${i}`], i * dim);
+    const y = lab.labels(x, w, drawn.e, state.noise, dim), query = Array.from(state.moved.q || drawn.q), easy = lab.easyFirst(x, y, dim);
+    const clouds = models.map((model) => {
+      const found = orders.slice(0, state.count).map((order) => lab.sensitivity(model, x, y, order, query));
+      return { model, found, easy: lab.sensitivity(model, x, y, easy, query) };
+    });
+    return { x, y, w, query, clouds, colours: lab.colours(root), tall: Math.max(0.35, 0.62 * Math.hypot(...w)) };
+  };
+
+  const draw = () => {
+    now = view();
+    drawContext();
+    drawCloud();
+    write();
+  };
+
+  const clamp = (value, least, most) => Math.min(most, Math.max(least, value));
+  const text = (picture, name, x, y, said, anchor, more = {}) =>
+    picture.put(name, "text", { x, y, "text-anchor": anchor, "font-size": 11, fill: now.colours.muted, ...more }, said);
+
+  const drawContext = () => {
+    const picture = pictures.context, { colours } = now, half = 0.6, size = 300, left = 34, top = 8;
+    const to = (v) => [left + ((v[0] + half) / (2 * half)) * size, top + size - ((v[1] + half) / (2 * half)) * size];
+    const from = (pixel) => [clamp(((pixel[0] - left) / size) * 2 * half - half, -half, half), clamp(half - ((pixel[1] - top) / size) * 2 * half, -half, half)];
+    picture.begin();
+    picture.put("paper", "rect", { x: left, y: top, width: size, height: size, fill: colours.paper, stroke: colours.line });
+    text(picture, "x0", left, top + size + 13, "−0.6", "start");
+    text(picture, "x1", left + size, top + size + 13, "0.6", "end");
+    text(picture, "x", left + size / 2, top + size + 14, "x₁", "middle");
+    text(picture, "y", left - 10, top + size / 2, "x₂", "middle", { transform: `rotate(-90 ${left - 10} ${top + size / 2})` });
+    const last = orders[state.count - 1];
+    for (let i = 0; i < pairs; i++) {
+      const at = [now.x[2 * i], now.x[2 * i + 1]], said = `${at.map((each) => each.toFixed(2)).join(", ")}; label ${now.y[i].toFixed(2)}; position ${last.indexOf(i) + 1}`;
+      const group = lab.handle(picture, `pair${i}`, to(at), 9, `pair ${i + 1}: arrow keys move it`, [at[0].toFixed(2), said], (pixel) => {
+        state.moved[`p${i}`] = from(pixel);
+        ask();
+      });
+      const share = now.y[i] / now.tall, fill = lab.signed(colours, share);
+      picture.put(`pair${i}:dot`, "circle", { class: "ring", r: 10, fill, stroke: colours.ink, "stroke-width": 1.2 }, undefined, group);
+      const light = colours.paper === "#ffffff" && Math.abs(share) > 0.6;
+      picture.put(`pair${i}:text`, "text", { y: 4, "text-anchor": "middle", "font-size": 11, "font-weight": 600, fill: light ? "#ffffff" : colours.ink, "pointer-events": "none" }, String(last.indexOf(i) + 1), group);
+    }
+    const group = lab.handle(picture, "query", to(now.query), 9, "query: arrow keys move it", [now.query[0].toFixed(2), now.query.map((each) => each.toFixed(2)).join(", ")], (pixel) => {
+      state.moved.q = from(pixel);
+      ask();
+    });
+    picture.put("query:dot", "circle", { class: "ring", r: 10, fill: "none", stroke: colours.ink, "stroke-width": 1.8, "stroke-dasharray": "3 2.5" }, undefined, group);
+    picture.put("query:text", "text", { y: 4, "text-anchor": "middle", "font-size": 11, "font-weight": 700, fill: colours.ink, "pointer-events": "none" }, "?", group);
+    picture.sweep();
+  };
+
+  // Zoomed to what all orders, the easy one and the true w need.
+  const drawCloud = () => {
+    const picture = pictures.cloud, { colours, clouds } = now, box = { x0: 34, x1: 410, y0: 8, y1: 308 };
+    const all = clouds.flatMap(({ found, easy }) => [...found, easy].map((each) => each.gradient));
+    const low = [0, 1].map((k) => Math.min(now.w[k], ...all.map((each) => each[k]))), high = [0, 1].map((k) => Math.max(now.w[k], ...all.map((each) => each[k])));
+    const middle = low.map((each, k) => (each + high[k]) / 2), half = 0.12 * Math.ceil(Math.max(0.3, (0.62 * (high[1] - low[1])), (0.5 * (high[0] - low[0]))) / 0.12);
+    const scale = (box.y1 - box.y0) / (2 * half), centre = [(box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2];
+    const to = (v) => [clamp(centre[0] + scale * (v[0] - middle[0]), box.x0, box.x1), clamp(centre[1] - scale * (v[1] - middle[1]), box.y0, box.y1)];
+    picture.begin();
+    picture.put("paper", "rect", { x: box.x0, y: box.y0, width: box.x1 - box.x0, height: box.y1 - box.y0, fill: colours.paper, stroke: colours.line });
+    const ends = [];
+    clouds.toReversed().forEach(({ model, found, easy }) => {
+      const [, , name] = SHOWN[model.name], colour = colours[name.slice(5)];
+      found.forEach(({ gradient }, k) => {
+        const [cx, cy] = to(gradient), last = k === found.length - 1;
+        picture.put(`${model.name}${k}`, "circle", { cx: cx.toFixed(1), cy: cy.toFixed(1), r: model.name === "lsa1" ? 6 : 2.6, fill: colour, "fill-opacity": last || model.name === "lsa1" ? 1 : 0.5 });
+      });
+      const [x, y] = to(easy.gradient);
+      if (model.encoding) picture.put(`${model.name}:easy`, "rect", { x: x - 5, y: y - 5, width: 10, height: 10, fill: "none", stroke: colour, "stroke-width": 2.2 });
+      const mean = [0, 1].map((k) => found.reduce((sum, each) => sum + each.gradient[k], 0) / found.length), at = to(mean);
+      const far = Math.max(0, ...found.map((each) => to(each.gradient)[0] - at[0]));
+      ends.push({ x: Math.min(at[0] + far, box.x1), y: at[1], name: model.name === "twolayer_easy" ? "easy first" : model.name === "lsa1" ? "lsa1" : "random order", colour });
+    });
+    const [x, y] = to(now.w), group = lab.handle(picture, "truth", [x, y], 9, "true w: arrow keys move it", [now.w[0].toFixed(2), Array.from(now.w, (each) => each.toFixed(2)).join(", ")], (pixel) => {
+      state.moved.w = [middle[0] + (clamp(pixel[0], box.x0, box.x1) - centre[0]) / scale, middle[1] - (clamp(pixel[1], box.y0, box.y1) - centre[1]) / scale];
+      ask();
+    });
+    picture.put("truth:cross", "path", { class: "ring", d: "M-8 0H8M0 -8V8", stroke: colours.ink, "stroke-width": 2 }, undefined, group);
+    ends.push({ x, y, name: "true w", colour: colours.ink });
+    lab.tags(picture, ends, box, colours);
+    text(picture, "x0", box.x0, box.y1 + 13, lab.number(middle[0] - (box.x1 - box.x0) / 2 / scale), "start");
+    text(picture, "x1", box.x1, box.y1 + 13, lab.number(middle[0] + (box.x1 - box.x0) / 2 / scale), "end");
+    text(picture, "x", centre[0], box.y1 + 14, "w₁", "middle");
+    text(picture, "y1", box.x0 - 4, box.y0 + 9, lab.number(middle[1] + half), "end");
+    text(picture, "y0", box.x0 - 4, box.y1, lab.number(middle[1] - half), "end");
+    text(picture, "y", box.x0 - 10, centre[1], "w₂", "middle", { transform: `rotate(-90 ${box.x0 - 10} ${centre[1]})` });
+    picture.sweep();
+  };
+
+  const write = () => {
+    alert.textContent = error;
+    tour(lab.write(state, FIELDS));
+    sliders.count(state.count, String(state.count));
+    sliders.noise(state.noise, state.noise.toFixed(2));
+    const spreads = now.clouds.map(({ found }, k) => {
+      const values = found.map((each) => each.prediction), low = Math.min(...values), high = Math.max(...values);
+      rows[k].spread.textContent = high - low < 1e-9 ? `${lab.number(low)}, always` : `${lab.number(low)} to ${lab.number(high)}`;
+      return high - low;
+    });
+    const times = spreads[2] / spreads[1], [title, said] = state.count === 1
+      ? ["One order of the pairs, one prediction of each model", "Show more orders, and see which models move."]
+      : ["lsa1 stays one point; twolayer becomes a smear", `The same ten pairs in ${state.count} orders. lsa1 has no positions. After training with easy pairs first, the predictions of twolayer spread ${lab.number(times).replace(/\.0+$/, "")} times as far as after training in random order.`];
+    if (finding.dataset.said === title + said) return;
+    finding.dataset.said = title + said;
+    finding.textContent = title;
+    lab.html(finding, "small", {}, said);
+  };
+
+  const ask = lab.frames(draw, () => history.replaceState(null, "", lab.write(state, FIELDS)));
+  addEventListener("hashchange", load);
+  lab.onScheme(() => ask());
+  load();
+  lab.ordersPage = { draw, now: () => now, state: () => state };
+})();

@@ -1,0 +1,71 @@
+// Parts that both pages have: sliders, buttons, cards, suggestions, the line for errors, the scheme of colours.
+(() => {
+  "use strict";
+  const lab = (window.lab = window.lab || {});
+
+  lab.card = (parent, place, title, said) => {
+    const card = lab.html(parent, "section", { class: `card ${place}` });
+    lab.html(card, "h3", {}, title);
+    card.said = lab.html(card, "p", {}, said);
+    return card;
+  };
+
+  lab.slider = (parent, label, least, most, step, moved) => {
+    const box = lab.html(parent, "label", { class: "slider" });
+    const name = lab.html(box, "span", {}, label), shown = lab.html(box, "output");
+    const input = lab.html(box, "input", { type: "range", min: least, max: most, step });
+    input.addEventListener("input", () => moved(Number(input.value)));
+    return (value, text, maximum = most, label = null) => {
+      input.max = maximum;
+      input.value = value;
+      shown.textContent = text;
+      input.setAttribute("aria-valuetext", text);
+      if (label) name.textContent = label;
+    };
+  };
+
+  lab.button = (parent, text, pressed, act) => {
+    const made = lab.html(parent, "button", { type: "button" }, text);
+    if (pressed !== null) made.setAttribute("aria-pressed", pressed);
+    made.addEventListener("click", act);
+    return made;
+  };
+
+  // The titles of suggestions in a line; the one whose state is shown is marked.
+  lab.tour = (parent, list) => {
+    const line = lab.html(parent, "nav", { class: "row tour", "aria-label": "try this" });
+    lab.html(line, "b", {}, "Try this");
+    const links = list.map(([title, , hash]) => lab.html(line, "a", { href: hash }, title));
+    return (hash) => links.forEach((link) => (link.hash === hash ? link.setAttribute("aria-current", "true") : link.removeAttribute("aria-current")));
+  };
+
+  // Links of states, each with what to try there.
+  lab.suggestions = (parent, list) => {
+    const box = lab.html(parent, "ul", { class: "try" });
+    for (const [title, text, hash] of list) {
+      const link = lab.html(lab.html(box, "li"), "a", { href: hash });
+      lab.html(link, "b", {}, title);
+      lab.html(link, "span", {}, text);
+    }
+  };
+
+  // Calls back when the page's colours change.
+  lab.onScheme = (changed) => {
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed);
+    new MutationObserver(changed).observe(document.body, { attributes: true, attributeFilter: ["data-theme"] });
+  };
+
+  // One drawing a frame, however often it is asked for; and the state's link, once it rests.
+  lab.frames = (draw, rested) => {
+    let asked = 0, resting = 0;
+    return () => {
+      if (!asked)
+        asked = requestAnimationFrame(() => {
+          asked = 0;
+          draw();
+        });
+      clearTimeout(resting);
+      resting = setTimeout(rested, 250);
+    };
+  };
+})();

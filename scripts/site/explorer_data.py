@@ -1,0 +1,119 @@
+"""Trains the runs that the pages explorer and orders show, and writes their data: python -m scripts.site.explorer_data.
+
+Five minutes of one core. docs/static/explorer/runs.js and models.js assign one global each, because a page that is
+opened from a file may not fetch.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from icl_lab.lab import cli
+from icl_lab.scripts.export_explorer import DIGITS, export
+from icl_lab.store import outputs
+from icl_lab.store.outputs import out_folder
+
+WRITER = "scripts.site.explorer_data"
+OUT = Path("docs/static/explorer")
+RECORDS = 40  # checkpoints of a run, at steps whose logarithms are evenly spaced
+
+
+class Shown(NamedTuple):
+    """A run that a page shows: its name there, its model, and what its config has."""
+
+    name: str
+    model: str
+    settings: Mapping[str, Any]
+
+
+SMALL = {"batch_size": 512, "eval_every": 1000, "num_pairs": 10}
+LONG = SMALL | {"steps": 15_000}  # the plateau of rank one lasts for thousands of steps
+RUNS = (
+    *(Shown(f"d2_seed{seed}", "lsa1", LONG | {"dim": 2, "seed": seed}) for seed in range(8)),
+    Shown("d2_shared", "lsa1", SMALL | {"dim": 2, "seed": 2, "num_layers": 2, "recurrent": True, "steps": 15_000}),
+    Shown("d2_own", "lsa1", SMALL | {"dim": 2, "seed": 2, "num_layers": 2, "steps": 30_000}),
+    *(Shown(f"d1_seed{seed}", "lsa1", LONG | {"dim": 1, "seed": seed, "steps": 5000}) for seed in (0, 3)),
+    Shown("d10_seed0", "lsa1", {"eval_every": 1000, "steps": 5000}),
+)
+MODELS = (
+    Shown("lsa1", "lsa1", LONG | {"dim": 2, "seed": 2}),
+    Shown("twolayer_random", "twolayer", SMALL | {"dim": 2, "steps": 10_000}),
+    Shown("twolayer_easy", "twolayer", SMALL | {"dim": 2, "steps": 10_000, "ordering": "easy2hard"}),
+)
+
+
+def parser() -> cli.Parser:
+    """The flags."""
+    built = cli.Parser("scripts.site.explorer_data", "Trains what the pages explorer and orders show.")
+    built.add_argument("--out", type=out_folder, default=OUT, help="folder of the two files")
+    built.add_argument("--runs", type=out_folder, default=None, help="folder that keeps the runs (default: none)")
+    return built
+
+
+def main(argv: Sequence[str]) -> None:
+    """The command line."""
+    flags = parser().parse(argv)
+    paths = [Path(flags.out, name) for name in ("runs.js", "models.js")]
+    for path in paths:
+        outputs.check_free(path, WRITER)
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(flags.runs or folder)
+        texts = (
+            script("EXPLORER_RUNS", list(exported(RUNS, place))),
+            script("ORDER_MODELS", [order_model(each, place) for each in MODELS]),
+        )
+    outputs.write({path: text.encode() for path, text in zip(paths, texts, strict=True)}, WRITER)
+    for path in paths:
+        print(path)
+
+
+def script(name: str, values: Sequence[Mapping[str, Any]]) -> str:
+    """A script that assigns the values to a global, one a line."""
+    lines = ",\n".join(json.dumps(each, separators=(",", ":")) for each in values)
+    return f"// Made by python -m {WRITER}: not edited by hand.\nwindow.{name} = [\n{lines}\n];\n"
+
+
+def exported(runs: Sequence[Shown], folder: Path) -> Iterator[dict[str, Any]]:
+    """What `scripts.export_explorer` makes of each run."""
+    for each in runs:
+        yield export(_trained(each, folder, snapshots=True, log_records=RECORDS), each.name)
+
+
+def order_model(each: Shown, folder: Path) -> dict[str, Any]:
+    """The layers of a trained model of any attention, one head each, as products [W, W] by rows."""
+    from icl_lab.src.attn import merged_of
+
+    loaded = _trained(each, folder)
+    model, seen = loaded.config.model, loaded.config.architecture
+    layers = []
+    for number, name in enumerate(model.layer_names):
+        merged = {part: values[0].ravel() for part, values in merged_of(loaded.params[f"{name}/attention"]).items()}
+        layers.append(
+            {"attention": model.kind(number), "key_size": model.key_size or seen.width}
+            | {part: [float(f"{number:.{DIGITS}g}") for number in values] for part, values in merged.items()}
+        )
+    return {
+        "name": each.name,
+        "tokens": model.tokens,
+        "dim": seen.dim,
+        "pairs": seen.num_pairs,
+        "encoding": model.pos_enc_size,
+        "ordering": loaded.config.train.ordering,
+        "layers": layers,
+    }
+
+
+def _trained(each: Shown, folder: Path, **more: Any) -> Any:
+    import icl_lab
+    from icl_lab.analysis.loaded_run import load_run
+
+    run = icl_lab.train(each.model, out=folder / each.name, quiet=True, **each.settings, **more)
+    return load_run(run.path)
+
+
+if __name__ == "__main__":
+    cli.launch(main)
