@@ -10,12 +10,14 @@ import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from icl_lab.lab import cli
 from icl_lab.scripts.export_explorer import DIGITS, export
-from icl_lab.store import outputs
 from icl_lab.store.outputs import out_folder
+
+if TYPE_CHECKING:
+    from icl_lab.analysis.loaded_run import LoadedRun
 
 WRITER = "scripts.site.explorer_data"
 OUT = Path("docs/static/explorer")
@@ -56,19 +58,18 @@ def parser() -> cli.Parser:
 
 def main(argv: Sequence[str]) -> None:
     """The command line."""
+    from icl_lab.store.atomic import write_bytes
+
     flags = parser().parse(argv)
-    paths = [Path(flags.out, name) for name in ("runs.js", "models.js")]
-    for path in paths:
-        outputs.check_free(path, WRITER)
     with tempfile.TemporaryDirectory() as folder:
         place = Path(flags.runs or folder)
-        texts = (
-            script("EXPLORER_RUNS", list(exported(RUNS, place))),
-            script("ORDER_MODELS", [order_model(each, place) for each in MODELS]),
-        )
-    outputs.write({path: text.encode() for path, text in zip(paths, texts, strict=True)}, WRITER)
-    for path in paths:
-        print(path)
+        made = {
+            "runs.js": script("EXPLORER_RUNS", list(exported(RUNS, place))),
+            "models.js": script("ORDER_MODELS", [as_model(_trained(each, place), each.name) for each in MODELS]),
+        }
+    for name, text in made.items():
+        write_bytes(Path(flags.out, name), text.encode())
+        print(Path(flags.out, name))
 
 
 def script(name: str, values: Sequence[Mapping[str, Any]]) -> str:
@@ -83,21 +84,18 @@ def exported(runs: Sequence[Shown], folder: Path) -> Iterator[dict[str, Any]]:
         yield export(_trained(each, folder, snapshots=True, log_records=RECORDS), each.name)
 
 
-def order_model(each: Shown, folder: Path) -> dict[str, Any]:
-    """The layers of a trained model of any attention, one head each, as products [W, W] by rows."""
+def as_model(loaded: LoadedRun, name: str) -> dict[str, Any]:
+    """The layers of a model of any attention, one head each, as products [W, W] by rows."""
     from icl_lab.src.attn import merged_of
 
-    loaded = _trained(each, folder)
     model, seen = loaded.config.model, loaded.config.architecture
     layers = []
-    for number, name in enumerate(model.layer_names):
-        merged = {part: values[0].ravel() for part, values in merged_of(loaded.params[f"{name}/attention"]).items()}
-        layers.append(
-            {"attention": model.kind(number), "key_size": model.key_size or seen.width}
-            | {part: [float(f"{number:.{DIGITS}g}") for number in values] for part, values in merged.items()}
-        )
+    for number, layer in enumerate(model.layer_names):
+        merged = merged_of(loaded.params[f"{layer}/attention"])
+        products = {part: [float(f"{each:.{DIGITS}g}") for each in merged[part][0].ravel()] for part in merged}
+        layers.append({"attention": model.kind(number), "key_size": model.key_size or seen.width, **products})
     return {
-        "name": each.name,
+        "name": name,
         "tokens": model.tokens,
         "dim": seen.dim,
         "pairs": seen.num_pairs,
@@ -107,7 +105,7 @@ def order_model(each: Shown, folder: Path) -> dict[str, Any]:
     }
 
 
-def _trained(each: Shown, folder: Path, **more: Any) -> Any:
+def _trained(each: Shown, folder: Path, **more: Any) -> LoadedRun:
     import icl_lab
     from icl_lab.analysis.loaded_run import load_run
 

@@ -247,10 +247,13 @@
     return { c: lab.moments(x, lab.labels(x, drawn.w, drawn.e, settings.noise, run.dim), run.dim), w: drawn.w };
   };
 
+  const MOST = 1e9; // what a loss that diverges is shown as
+
   const half = (run, settings, found, w) => {
     let sum = 0;
     for (let k = 0; k < run.dim; k++) sum += (found[k] - w[k]) ** 2;
-    return 0.5 * lab.inputMoments(run.inputs)[0] * settings.range ** 2 * sum;
+    const loss = 0.5 * lab.inputMoments(run.inputs)[0] * settings.range ** 2 * sum;
+    return loss < MOST ? loss : MOST;
   };
 
   // Mean losses v/2 |w - w*|^2 over contexts of these settings, after 0, 1, ..., deepest layers.

@@ -73,10 +73,14 @@
 
   // A number of three digits, with a true minus sign.
   lab.number = (value) => {
+    if (!Number.isFinite(value)) return "diverges";
     const size = Math.abs(value), digits = size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3;
-    const text = size > 0 && size < 5e-4 ? (size < 1e-9 ? "0" : value.toExponential(0)) : value.toFixed(digits);
-    return (Number(text) === 0 ? "0" : text).replace("-", "−");
+    const text = size >= 1e6 || (size > 1e-9 && size < 5e-4) ? value.toExponential(0) : value.toFixed(digits);
+    return (Number(text) === 0 ? "0" : text).replaceAll("-", "−").replace("e+", "e");
   };
+
+  // The same at the end of an axis.
+  lab.tick = (value) => lab.number(value).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");
 
   // Names beside points, each clear of the others; those of points that coincide are joined by =.
   lab.tags = (picture, points, box, colours) => {

@@ -15,14 +15,14 @@
     moving: "The weights are still moving: this is none of the solutions.",
   };
   const TRY = [
-    ["1 · Start", "Drag any point. The ring (layer) stays on the dot (one step of gradient descent).", "#v1"],
-    ["2 · Add noise", "The loss now has its minimum at a wrong w. Ridge stops short of it; eight steps of gradient descent go there.", "#v1&depth=8&noise=0.6&seed=11"],
-    ["3 · Go far out", "Inputs three times as large: the layer overshoots. Gradient descent with a step size for these inputs does not.", "#v1&range=3&seed=5"],
-    ["4 · Freeze the step", "Give gradient descent the step size of the training, and it fails like the layer: that size is in the weights.", "#v1&range=3&seed=5&frozen=1"],
-    ["5 · A bad seed", "Same training, another seed: the layer found the mixed minimum, a different solution.", "#v1&run=d2_seed1"],
-    ["6 · A long wait", "This seed waits on the rank-one plateau. Play its training, and see when the loss stops falling.", "#v1&run=d2_seed0"],
-    ["7 · In one dimension", "Inputs and labels have swapped roles in the weights. The predictions are those of gradient descent.", "#v1&run=d1_seed0"],
-    ["8 · Two layers", "Trained as two layers with shared weights, it beats two steps of gradient descent and comes near GD++.", "#v1&run=d2_shared&depth=2&plus=1"],
+    ["1 Start", "Drag any point. The ring (layer) stays on the dot (one step of gradient descent).", "#v1"],
+    ["2 Noise", "The loss now has its minimum at a wrong w. Ridge stops short of it; eight steps of gradient descent go there.", "#v1&depth=8&noise=0.6&seed=11"],
+    ["3 Far inputs", "Inputs three times as large: the layer overshoots. Gradient descent with a step size for these inputs does not.", "#v1&range=3&seed=5"],
+    ["4 Frozen step size", "Give gradient descent the step size of the training, and it fails like the layer: that size is in the weights.", "#v1&range=3&seed=5&frozen=1"],
+    ["5 A bad seed", "Same training, another seed: the layer found the mixed minimum, a different solution.", "#v1&run=d2_seed1"],
+    ["6 A plateau", "This seed waits on the rank-one plateau. Play its training, and see when the loss stops falling.", "#v1&run=d2_seed0"],
+    ["7 One dimension", "Inputs and labels have swapped roles in the weights. The predictions are those of gradient descent.", "#v1&run=d1_seed0"],
+    ["8 Two layers", "Trained as two layers with shared weights, it beats two steps of gradient descent and comes near GD++.", "#v1&run=d2_shared&depth=2&plus=1"],
   ];
 
   let state, run, error = "", playing = 0;
@@ -38,6 +38,7 @@
     context: lab.card(grid, "context", "The context: pairs (x, y)", ""),
     landscape: lab.card(grid, "landscape", "The loss of this context, for each w", ""),
     controls: lab.html(grid, "section", { class: "card controls", "aria-label": "settings" }),
+    values: lab.html(grid, "section", { class: "card values", "aria-label": "predictions and losses" }),
     training: lab.card(grid, "third", "Over training", "Mean loss on other contexts. Drag the slider, and watch the path appear above."),
     weights: lab.card(grid, "third", "The weights become the construction", ""),
     depth: lab.card(grid, "third", "Loss by depth", ""),
@@ -73,14 +74,7 @@
   lab.button(row, "Undo moves", null, fresh(() => {}));
   const plus = lab.button(row, "GD++", "false", () => set("plus", 1 - state.plus));
   const frozen = lab.button(row, "Step size of the training", "false", () => set("frozen", 1 - state.frozen));
-  const table = lab.html(cards.controls, "table", { class: "values" });
-  const head = lab.html(lab.html(table, "thead"), "tr");
-  for (const text of ["", "at the query", "mean loss"]) lab.html(head, text ? "th" : "td", text ? { scope: "col" } : {}, text);
-  const body = lab.html(table, "tbody");
-  const rows = Object.fromEntries(["layer", "gd", "plus", "ridge", "truth"].map((name) => {
-    const line = lab.html(body, "tr"), label = lab.html(line, "th", { scope: "row", style: name === "truth" ? "" : `color: var(--ex-${name}); font-weight: 600` });
-    return [name, { line, label, value: lab.html(line, "td"), loss: lab.html(line, "td") }];
-  }));
+  const columns = lab.valueTable(cards.values, [["layer", "--ex-layer"], ["gd", "--ex-gd"], ["plus", "--ex-plus"], ["ridge", "--ex-ridge"], ["truth", "--ex-ink"]], ["at the query", "mean loss"]);
 
   const step = lab.slider(cards.training, "Training step", 0, 1, 1, (value) => {
     stop();
@@ -217,6 +211,7 @@
     if (dim === 1) for (let i = 0; i < state.pairs; i++) if (state.moved[`p${i}`]) y[i] = state.moved[`p${i}`][1];
     const moments = lab.moments(x, y, dim), chosen = settings();
     const paths = lab.paths(run, weights, moments, state.depth, chosen);
+    for (const name of ["layer", "gd", "gdpp"]) paths[name] = bounded(paths[name]);
     const basis = dim > 2 ? plane(w, base, dim) : null;
     const project = basis ? (v) => basis.map((axis) => axis.reduce((sum, each, k) => sum + each * v[k], 0)) : (v) => v;
     const shown = { run, weights, settings: chosen, step: place, x, y, w, query, base, moments, paths, basis, project };
@@ -231,6 +226,12 @@
     if (dim === 2) shown.plane = { s: paths.s, minimum: lab.ridge(paths.s, paths.b, 2, 0) };
     if (dim > 2) shown.plane = slice(paths, basis, dim);
     return shown;
+  };
+
+  // A path that diverges, held where it was last of a size that can be drawn.
+  const bounded = (path) => {
+    let last = path[0];
+    return path.map((w) => (last = w.every((value) => Math.abs(value) < 1e9) ? w : last));
   };
 
   // Two directions of w: along the true w, and across it toward one step of gradient descent.
@@ -316,16 +317,16 @@
     const at = (w) => w.reduce((sum, each, k) => sum + each * now.query[k], 0);
     const step = depth > 1 ? `${depth} steps of GD` : "1 step of GD";
     const line = (name, label, value, loss) => {
-      rows[name].label.textContent = label;
-      rows[name].value.textContent = lab.number(value);
-      rows[name].loss.textContent = loss === null ? "" : lab.number(loss);
+      columns[name].head.textContent = label;
+      columns[name].cells[0].textContent = lab.number(value);
+      columns[name].cells[1].textContent = loss === null ? "" : lab.number(loss);
     };
     line("layer", `○ ${depth > 1 ? `${depth} layers` : "layer"}`, at(paths.layer[depth]), losses.layer[depth]);
     line("gd", `● ${step}`, at(paths.gd[depth]), losses.gd[depth]);
     line("plus", `■ GD++, ${depth} step${depth > 1 ? "s" : ""}`, at(paths.gdpp[depth]), losses.gdpp[depth]);
     line("ridge", "◆ ridge (Bayes)", at(paths.ridge), losses.ridge);
     line("truth", "true w·x", at(now.w), null);
-    rows.plus.line.hidden = !state.plus;
+    for (const each of [columns.plus.head, ...columns.plus.cells]) each.hidden = !state.plus;
     sliders.depth(depth, String(depth), deepest(), run.recurrent || run.layers === 1 ? "Layers (one, repeated), and steps" : "Layers, and steps");
     sliders.damping(state.damping, percent(state.damping));
     sliders.noise(state.noise, percent(state.noise));
@@ -348,7 +349,7 @@
       : run.dim === 1 ? "All predictions are w·x; all begin at w = 0. The lowest point fits the pairs best. Drag the true w."
       : "All predictions are w·x; all begin at w = 0. Lines: equal loss on the pairs. Drag the cross, the true w.";
     cards.weights.said.textContent = run.layers > 1 && !run.recurrent ? `Layer ${depth} of ${run.layers}, and the weights that make one step of gradient descent.`
-      : `${width_(run)} numbers each; pale: never read. Sign and scale are free, and set here as in gradient descent.`;
+      : `${width_(run)} numbers each. ${run.recurrent || depth > 1 ? "" : "Pale: never read. "}Sign and scale are free, and set here as in gradient descent.`;
     cards.depth.said.textContent = run.layers > 1 && !run.recurrent ? "Mean loss on other contexts, by layers used, and by steps of each algorithm."
       : "Mean loss on other contexts: the layer applied again and again, and as many steps of each algorithm.";
     drawChips();
@@ -378,6 +379,7 @@
     return [times > 1 ? "Here the layer is worse than gradient descent" : "Here the layer is better than gradient descent", `Its mean loss is ${shown(times)} times that of gradient descent${solution && solution !== "gradient descent" ? `. ${SAID[solution]}` : "."}`];
   };
 
+  const SHORT = { ...NAMES, mixed: "mixed", plateau: "plateau", moving: "moving" };
   const DOTS = { "gradient descent": "--ex-gd", swapped: "--ex-plus", mixed: "--ex-layer", plateau: "--ex-ridge" };
   let drawnChips = "";
   const drawChips = () => {
@@ -392,12 +394,12 @@
       ["Your runs", [...runs.values()].filter((each) => each.own)],
     ];
     for (const [title, list] of groups.filter((each) => each[1].length)) {
-      const line = lab.html(chips, "div", { class: "row", role: "group", "aria-label": title });
+      const line = lab.html(chips, "div", { class: "row runs", role: "group", "aria-label": title });
       lab.html(line, "b", {}, title);
       for (const each of list) {
         const solution = each.solutions[each.steps.length - 1];
         const own = each.own ? `${each.name}: ` : each.layers > 1 ? `2 layers, ${each.recurrent ? "shared" : "own"} weights` : each.dim === 2 ? `seed ${each.name.slice(-1)}: ` : `D = ${each.dim}: `;
-        const name = each.layers > 1 && !each.own ? own : own + (NAMES[solution] || `${each.layers} layers`);
+        const name = each.layers > 1 && !each.own ? own : own + (SHORT[solution] || `${each.layers} layers`);
         const chip = lab.button(line, "", each.name === state.run, () => choose(each.name));
         if (DOTS[solution]) lab.html(chip, "i", { style: `background: var(${DOTS[solution]})` });
         chip.append(name);

@@ -4,16 +4,16 @@
   const lab = window.lab, root = document.getElementById("orders"), ORDERS = 200;
   const models = window.ORDER_MODELS.map(lab.asModel), pairs = models[0].pairs, dim = 2;
   const SHOWN = {
-    lsa1: ["lsa1", "no positions", "--ex-layer"],
-    twolayer_random: ["twolayer, trained in random order", "positions, but no use for them", "--ex-plus"],
-    twolayer_easy: ["twolayer, trained with easy pairs first", "positions, and a use for them", "--ex-ridge"],
+    lsa1: ["● lsa1", "--ex-layer"],
+    twolayer_random: ["● twolayer, trained in random order", "--ex-plus"],
+    twolayer_easy: ["● twolayer, trained with easy pairs first", "--ex-ridge"],
   };
   const FIELDS = { seed: [3, 0, 999999, 0], noise: [0, 0, 1, 2], count: [200, 1, 200, 0] };
   const TRY = [
-    ["1 · 200 orders", "lsa1 is one point: it has no positions, so it cannot see the order. twolayer, trained with easy pairs first, is a smear.", "#v1"],
-    ["2 · One order at a time", "Press Play: each order moves the models with positions, and leaves lsa1 where it is.", "#v1&count=1"],
-    ["3 · Positions alone do not matter", "Trained in random order, the same architecture stays close together: the training makes the use of the order.", "#v1&seed=21"],
-    ["4 · Noise makes it worse", "Noisy labels differ more from pair to pair, so their order matters more.", "#v1&noise=0.6"],
+    ["1 200 orders", "lsa1 is one point: it has no positions, so it cannot see the order. twolayer, trained with easy pairs first, is a smear.", "#v1"],
+    ["2 One at a time", "Press Play: each order moves the models with positions, and leaves lsa1 where it is.", "#v1&count=1"],
+    ["3 Another context", "Trained in random order, the same architecture stays close together: the training makes the use of the order.", "#v1&seed=21"],
+    ["4 Noise", "Noisy labels differ more from pair to pair, so their order matters more.", "#v1&noise=0.6"],
   ];
   let state, error = "", now = null, playing = 0;
   const orders = lab.orders(ORDERS, pairs, 7);
@@ -26,6 +26,7 @@
     context: lab.card(grid, "context", "The context: ten pairs (x, y)", "Place: input x. Colour: label y. The number is the pair's position in the last order. Drag any point."),
     cloud: lab.card(grid, "landscape", "w of each model, once for each order", "w is the sensitivity: the gradient of the prediction at the query. Square: pairs with the easy ones first."),
     controls: lab.html(grid, "section", { class: "card controls", "aria-label": "settings" }),
+    values: lab.html(grid, "section", { class: "card values", "aria-label": "predictions in these orders" }),
   };
   const pictures = {
     context: new lab.Picture(cards.context, 340, 328, "group", "the pairs of the context, which can be moved"),
@@ -63,15 +64,8 @@
     play.textContent = "■ Stop";
     playing = setInterval(() => (state.count >= ORDERS ? stop() : set("count", state.count + 1)), 70);
   };
-  const table = lab.html(cards.controls, "table", { class: "values" });
-  const head = lab.html(lab.html(table, "thead"), "tr");
-  lab.html(head, "td");
-  lab.html(head, "th", { scope: "col" }, "prediction at ?, from lowest to highest");
-  const body = lab.html(table, "tbody");
-  const rows = models.map((model) => {
-    const line = lab.html(body, "tr");
-    return { label: lab.html(line, "th", { scope: "row", style: `color: var(${SHOWN[model.name][2]}); font-weight: 600` }, SHOWN[model.name][0]), spread: lab.html(line, "td") };
-  });
+  const columns = lab.valueTable(cards.values, models.map((model) => [model.name, SHOWN[model.name][1]]), ["lowest at ?", "highest at ?"]);
+  for (const model of models) columns[model.name].head.textContent = SHOWN[model.name][0];
   lab.html(root, "h2", { id: "try-this" }, "Try this");
   lab.suggestions(root, TRY);
   lab.html(root, "h2", { id: "keep" }, "Keep and share");
@@ -157,7 +151,7 @@
     picture.put("paper", "rect", { x: box.x0, y: box.y0, width: box.x1 - box.x0, height: box.y1 - box.y0, fill: colours.paper, stroke: colours.line });
     const ends = [];
     clouds.toReversed().forEach(({ model, found, easy }) => {
-      const [, , name] = SHOWN[model.name], colour = colours[name.slice(5)];
+      const [, name] = SHOWN[model.name], colour = colours[name.slice(5)];
       found.forEach(({ gradient }, k) => {
         const [cx, cy] = to(gradient), last = k === found.length - 1;
         picture.put(`${model.name}${k}`, "circle", { cx: cx.toFixed(1), cy: cy.toFixed(1), r: model.name === "lsa1" ? 6 : 2.6, fill: colour, "fill-opacity": last || model.name === "lsa1" ? 1 : 0.5 });
@@ -175,11 +169,11 @@
     picture.put("truth:cross", "path", { class: "ring", d: "M-8 0H8M0 -8V8", stroke: colours.ink, "stroke-width": 2 }, undefined, group);
     ends.push({ x, y, name: "true w", colour: colours.ink });
     lab.tags(picture, ends, box, colours);
-    text(picture, "x0", box.x0, box.y1 + 13, lab.number(middle[0] - (box.x1 - box.x0) / 2 / scale), "start");
-    text(picture, "x1", box.x1, box.y1 + 13, lab.number(middle[0] + (box.x1 - box.x0) / 2 / scale), "end");
+    text(picture, "x0", box.x0, box.y1 + 13, lab.tick(middle[0] - (box.x1 - box.x0) / 2 / scale), "start");
+    text(picture, "x1", box.x1, box.y1 + 13, lab.tick(middle[0] + (box.x1 - box.x0) / 2 / scale), "end");
     text(picture, "x", centre[0], box.y1 + 14, "w₁", "middle");
-    text(picture, "y1", box.x0 - 4, box.y0 + 9, lab.number(middle[1] + half), "end");
-    text(picture, "y0", box.x0 - 4, box.y1, lab.number(middle[1] - half), "end");
+    text(picture, "y1", box.x0 - 4, box.y0 + 9, lab.tick(middle[1] + half), "end");
+    text(picture, "y0", box.x0 - 4, box.y1, lab.tick(middle[1] - half), "end");
     text(picture, "y", box.x0 - 10, centre[1], "w₂", "middle", { transform: `rotate(-90 ${box.x0 - 10} ${centre[1]})` });
     picture.sweep();
   };
@@ -191,7 +185,7 @@
     sliders.noise(state.noise, state.noise.toFixed(2));
     const spreads = now.clouds.map(({ found }, k) => {
       const values = found.map((each) => each.prediction), low = Math.min(...values), high = Math.max(...values);
-      rows[k].spread.textContent = high - low < 1e-9 ? `${lab.number(low)}, always` : `${lab.number(low)} to ${lab.number(high)}`;
+      columns[models[k].name].cells.forEach((cell, end) => (cell.textContent = lab.number(end ? high : low)));
       return high - low;
     });
     const times = spreads[2] / spreads[1], [title, said] = state.count === 1

@@ -83,11 +83,11 @@
       picture.put("known", "rect", { x: toX(-known), y: box.y0, width: toX(known) - toX(-known), height: box.y1 - box.y0, fill: colours.line, "fill-opacity": 0.35 });
       axis(picture, "known:text", toX(0), box.y0 + 13, "inputs of the training", "middle", colours);
     }
-    axis(picture, "x0", box.x0, box.y1 + 13, lab.number(-half), "start", colours);
-    axis(picture, "x1", box.x1, box.y1 + 13, lab.number(half), "end", colours);
+    axis(picture, "x0", box.x0, box.y1 + 13, lab.tick(-half), "start", colours);
+    axis(picture, "x1", box.x1, box.y1 + 13, lab.tick(half), "end", colours);
     axis(picture, "x", (box.x0 + box.x1) / 2, box.y1 + 14, run.dim > 2 ? "x along the true w" : plane ? "x₁" : "x", "middle", colours);
-    axis(picture, "y0", box.x0 - 4, box.y1, lab.number(plane ? -half : -tall), "end", colours);
-    axis(picture, "y1", box.x0 - 4, box.y0 + 9, lab.number(plane ? half : tall), "end", colours);
+    axis(picture, "y0", box.x0 - 4, box.y1, lab.tick(plane ? -half : -tall), "end", colours);
+    axis(picture, "y1", box.x0 - 4, box.y0 + 9, lab.tick(plane ? half : tall), "end", colours);
     const middle = (box.y0 + box.y1) / 2;
     axis(picture, "y", box.x0 - 10, middle, run.dim > 2 ? "x across it" : plane ? "x₂" : "label y", "middle", colours, {
       transform: `rotate(-90 ${box.x0 - 10} ${middle})`,
@@ -189,11 +189,11 @@
     ends.push({ x: within(truth)[0], y: within(truth)[1], name: "true w", colour: colours.ink });
     lab.tags(picture, ends, box, colours);
     const wide = half * ratio, plain = view.run.dim === 2;
-    axis(picture, "x0", box.x0, box.y1 + 13, lab.number(-wide), "start", colours);
-    axis(picture, "x1", box.x1, box.y1 + 13, lab.number(wide), "end", colours);
+    axis(picture, "x0", box.x0, box.y1 + 13, lab.tick(-wide), "start", colours);
+    axis(picture, "x1", box.x1, box.y1 + 13, lab.tick(wide), "end", colours);
     axis(picture, "x", centre[0], box.y1 + 14, plain ? "w₁" : "w along the true w", "middle", colours);
-    axis(picture, "y1", box.x0 - 4, box.y0 + 9, lab.number(half), "end", colours);
-    axis(picture, "y0", box.x0 - 4, box.y1, lab.number(-half), "end", colours);
+    axis(picture, "y1", box.x0 - 4, box.y0 + 9, lab.tick(half), "end", colours);
+    axis(picture, "y0", box.x0 - 4, box.y1, lab.tick(-half), "end", colours);
     axis(picture, "y", box.x0 - 10, centre[1], plain ? "w₂" : "w across it", "middle", colours, { transform: `rotate(-90 ${box.x0 - 10} ${centre[1]})` });
     picture.sweep();
   };
@@ -236,8 +236,8 @@
     picture.put("truth:cross", "path", { class: "ring", d: "M0 -2L6 9H-6z", fill: colours.ink }, undefined, group);
     ends.push({ x: at[0], y: at[1] - 4, name: "true w", colour: colours.ink });
     lab.tags(picture, ends, box, colours);
-    axis(picture, "x0", box.x0, box.y1 + 24, lab.number(-half), "start", colours);
-    axis(picture, "x1", box.x1, box.y1 + 24, lab.number(half), "end", colours);
+    axis(picture, "x0", box.x0, box.y1 + 24, lab.tick(-half), "start", colours);
+    axis(picture, "x1", box.x1, box.y1 + 24, lab.tick(half), "end", colours);
     axis(picture, "x", (box.x0 + box.x1) / 2, box.y1 + 25, "w", "middle", colours);
     axis(picture, "y", box.x0 - 10, 150, "loss of this context", "middle", colours, { transform: `rotate(-90 ${box.x0 - 10} 150)` });
     picture.sweep();
@@ -256,7 +256,7 @@
     picture.put("gd:text", "text", { x: box.x0 + 5, y: toY(level) + (toY(level) > box.y1 - 16 ? -5 : 14), "font-size": 11, fill: colours.gd, "font-weight": 600 }, steps);
     picture.put("layer", "path", { d: lab.line(losses.map((loss, k) => [toX(run.steps[k]), toY(loss)])), stroke: colours.layer, "stroke-width": 2, fill: "none" });
     picture.put("now", "circle", { cx: toX(run.steps[view.step]), cy: toY(losses[view.step]), r: 5.5, fill: colours.layer, stroke: colours.paper, "stroke-width": 1.5 });
-    axis(picture, "y1", box.x0 - 4, box.y0 + 9, lab.number(most), "end", colours);
+    axis(picture, "y1", box.x0 - 4, box.y0 + 9, lab.tick(most), "end", colours);
     axis(picture, "y0", box.x0 - 4, box.y1, "0", "end", colours);
     axis(picture, "y", box.x0 - 12, 95, "mean loss", "middle", colours, { transform: `rotate(-90 ${box.x0 - 12} 95)` });
     axis(picture, "x0", box.x0, box.y1 + 14, String(Math.round(10 ** first)), "start", colours);
@@ -271,7 +271,7 @@
     const layer = (view.settings.depth - 1) % (weights.length / (2 * size * heads)), start = 2 * size * heads * layer;
     const scores = weights.subarray(start, start + size), values = weights.subarray(start + size, start + 2 * size);
     const norm = (matrix) => Math.sqrt(matrix.reduce((sum, each) => sum + each * each, 0)) || 1e-9;
-    const balance = Math.sqrt(norm(values) / norm(scores)), single = weights.length === 2 * size;
+    const balance = Math.sqrt(norm(values) / norm(scores)), single = weights.length === 2 * size && !run.recurrent && view.settings.depth === 1;
     const trace = Array.from({ length: run.dim }, (_, k) => scores[k * width + k]).reduce((sum, each) => sum + each, 0);
     const sign = trace < 0 ? -1 : 1, step = Math.sqrt(lab.bestStep(run.dim, run.pairs, run.inputs, run.range, run.scale, 0));
     const wanted = [new Float64Array(size), new Float64Array(size)];
@@ -305,7 +305,7 @@
 
   // Mean losses after 0, 1, 2, ... layers, and after as many steps of each algorithm.
   lab.drawDepth = (picture, view, losses) => {
-    const { colours } = view, box = { x0: 44, x1: 300, y0: 12, y1: 290 }, count = losses.layer.length;
+    const { colours } = view, box = { x0: 54, x1: 300, y0: 12, y1: 290 }, count = losses.layer.length;
     const shown = [["gd", "GD", losses.gd, colours.gd], ["layer", "layers", losses.layer, colours.layer]];
     if (view.settings.plus) shown.push(["plus", "GD++", losses.gdpp, colours.plus]);
     const all = shown.flatMap(([, , values]) => [...values]).concat(losses.ridge > 1e-9 ? losses.ridge : []).filter((each) => each > 0);
@@ -336,7 +336,7 @@
     lab.tags(picture, ends, { ...box, x1: 372 }, colours);
     for (let k = 0; k < count; k += count > 8 ? 3 : 1) axis(picture, `x${k}`, toX(k), box.y1 + 14, String(k), "middle", colours);
     axis(picture, "x", (box.x0 + box.x1) / 2, box.y1 + 28, "layers, or steps", "middle", colours);
-    axis(picture, "y", box.x0 - 33, 150, "mean loss (log)", "middle", colours, { transform: `rotate(-90 ${box.x0 - 33} 150)` });
+    axis(picture, "y", box.x0 - 42, 150, "mean loss (log)", "middle", colours, { transform: `rotate(-90 ${box.x0 - 42} 150)` });
     picture.sweep();
   };
 })();

@@ -24,6 +24,20 @@
     };
   };
 
+  // A table with a column for each predictor, in its colour, and a row for each of these numbers.
+  lab.valueTable = (parent, names, lines) => {
+    const table = lab.html(parent, "table"), head = lab.html(lab.html(table, "thead"), "tr"), body = lab.html(table, "tbody");
+    lab.html(head, "td");
+    const columns = {};
+    for (const [name, colour] of names) columns[name] = { head: lab.html(head, "th", { scope: "col", style: `color: var(${colour})` }), cells: [] };
+    for (const text of lines) {
+      const line = lab.html(body, "tr");
+      lab.html(line, "th", { scope: "row" }, text);
+      for (const [name] of names) columns[name].cells.push(lab.html(line, "td"));
+    }
+    return columns;
+  };
+
   lab.button = (parent, text, pressed, act) => {
     const made = lab.html(parent, "button", { type: "button" }, text);
     if (pressed !== null) made.setAttribute("aria-pressed", pressed);
