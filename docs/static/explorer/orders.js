@@ -91,8 +91,8 @@
     for (let i = 0; i < pairs; i++) if (state.moved[`p${i}`]) x.set(state.moved[`p${i}`], i * dim);
     const y = lab.labels(x, w, drawn.e, state.noise, dim), query = Array.from(state.moved.q || drawn.q), easy = lab.easyFirst(x, y, dim);
     const clouds = models.map((model) => {
-      const found = orders.slice(0, state.count).map((order) => lab.sensitivity(model, x, y, order, query));
-      return { model, found, easy: lab.sensitivity(model, x, y, easy, query) };
+      const predicted = lab.ordered(model, x, y, query);
+      return { model, found: orders.slice(0, state.count).map(predicted), easy: predicted(easy) };
     });
     return { x, y, w, query, clouds, colours: lab.colours(root), tall: Math.max(0.35, 0.62 * Math.hypot(...w)) };
   };
@@ -152,10 +152,10 @@
     const ends = [];
     clouds.toReversed().forEach(({ model, found, easy }) => {
       const [, name] = SHOWN[model.name], colour = colours[name.slice(5)];
-      found.forEach(({ gradient }, k) => {
-        const [cx, cy] = to(gradient), last = k === found.length - 1;
-        picture.put(`${model.name}${k}`, "circle", { cx: cx.toFixed(1), cy: cy.toFixed(1), r: model.name === "lsa1" ? 6 : 2.6, fill: colour, "fill-opacity": last || model.name === "lsa1" ? 1 : 0.5 });
-      });
+      const dots = found.map(({ gradient }) => to(gradient)), dot = { stroke: colour, fill: "none", "stroke-linecap": "round" };
+      const through = (points) => points.map(([cx, cy]) => `M${cx.toFixed(1)} ${cy.toFixed(1)}h0`).join("");
+      picture.put(`${model.name}:all`, "path", { ...dot, d: through(dots), "stroke-width": model.encoding ? 5 : 13, "stroke-opacity": model.encoding ? 0.5 : 1 });
+      picture.put(`${model.name}:last`, "path", { ...dot, d: through(dots.slice(-1)), "stroke-width": model.encoding ? 8 : 13 });
       const [x, y] = to(easy.gradient);
       if (model.encoding) picture.put(`${model.name}:easy`, "rect", { x: x - 5, y: y - 5, width: 10, height: 10, fill: "none", stroke: colour, "stroke-width": 2.2 });
       const mean = [0, 1].map((k) => found.reduce((sum, each) => sum + each.gradient[k], 0) / found.length), at = to(mean);
@@ -178,6 +178,12 @@
     picture.sweep();
   };
 
+  // The root mean square distance of w from its mean.
+  const spread = (found) => {
+    const mean = [0, 1].map((k) => found.reduce((sum, each) => sum + each.gradient[k] / found.length, 0));
+    return Math.sqrt(found.reduce((sum, { gradient }) => sum + ((gradient[0] - mean[0]) ** 2 + (gradient[1] - mean[1]) ** 2) / found.length, 0));
+  };
+
   const write = () => {
     alert.textContent = error;
     tour(lab.write(state, FIELDS));
@@ -186,11 +192,11 @@
     const spreads = now.clouds.map(({ found }, k) => {
       const values = found.map((each) => each.prediction), low = Math.min(...values), high = Math.max(...values);
       columns[models[k].name].cells.forEach((cell, end) => (cell.textContent = lab.number(end ? high : low)));
-      return high - low;
+      return spread(found);
     });
     const times = spreads[2] / spreads[1], [title, said] = state.count === 1
       ? ["One order of the pairs, one prediction of each model", "Show more orders, and see which models move."]
-      : ["lsa1 stays one point; twolayer becomes a smear", `The same ten pairs in ${state.count} orders. lsa1 has no positions. After training with easy pairs first, the predictions of twolayer spread ${lab.number(times).replace(/\.0+$/, "")} times as far as after training in random order.`];
+      : ["lsa1 stays one point; twolayer becomes a smear", `The same ten pairs in ${state.count} orders. lsa1 has no positions. Trained with easy pairs first, twolayer uses its positions: its w scatters ${lab.number(times)} times as far as after training in random order.`];
     if (finding.dataset.said === title + said) return;
     finding.dataset.said = title + said;
     finding.textContent = title;
