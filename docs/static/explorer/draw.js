@@ -80,7 +80,7 @@
   };
 
   // The same at the end of an axis.
-  lab.tick = (value) => lab.number(value).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");
+  lab.tick = (value) => (Math.abs(value) < 10 ? String(+value.toFixed(2)).replace("-", "−") : lab.number(value));
 
   // Names beside points, each clear of the others; those of points that coincide are joined by =.
   lab.tags = (picture, points, box, colours) => {

@@ -339,7 +339,7 @@
     if (finding.dataset.said !== title + text) {
       finding.dataset.said = title + text;
       finding.textContent = title;
-      lab.html(finding, "small", {}, text);
+      lab.html(finding, "span", {}, text);
     }
     cards.context.said.textContent = run.dim === 1 ? "Height: label y. Lines: predictions of layer, GD and ridge. Drag any point." : run.dim === 2
       ? "Place: input x. Colour: label y; behind, what the layer predicts there. Drag any point; ? is the query."

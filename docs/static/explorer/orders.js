@@ -200,7 +200,7 @@
     if (finding.dataset.said === title + said) return;
     finding.dataset.said = title + said;
     finding.textContent = title;
-    lab.html(finding, "small", {}, said);
+    lab.html(finding, "span", {}, said);
   };
 
   const ask = lab.frames(draw, () => history.replaceState(null, "", lab.write(state, FIELDS)));

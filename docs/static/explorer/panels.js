@@ -128,7 +128,11 @@
     const { colours, paths } = view, box = { x0: 30, x1: 410, y0: 8, y1: 308 }, ratio = (box.x1 - box.x0) / (box.y1 - box.y0);
     const half = view.reach, scale = (box.y1 - box.y0) / (2 * half), centre = [(box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2];
     const to = (w) => [centre[0] + scale * w[0], centre[1] - scale * w[1]];
-    const within = ([x, y]) => [clamp(x, box.x0 + 6, box.x1 - 6), clamp(y, box.y0 + 6, box.y1 - 6)];
+    const edge = [(box.x1 - box.x0) / 2 - 9, (box.y1 - box.y0) / 2 - 9];
+    const within = ([x, y]) => { // at the edge in the same direction, if it is outside
+      const times = Math.max(1, Math.abs(x - centre[0]) / edge[0], Math.abs(y - centre[1]) / edge[1]);
+      return [centre[0] + (x - centre[0]) / times, centre[1] + (y - centre[1]) / times];
+    };
     const isIn = ([x, y]) => x >= box.x0 && x <= box.x1 && y >= box.y0 && y <= box.y1;
     picture.begin();
     const clip = picture.put("clip", "clipPath", { id: "inside" });
@@ -159,7 +163,7 @@
       });
       const last = points[points.length - 1], out = !isIn(last);
       const [x, y] = within(last);
-      ends.push({ x, y, name: out ? `${said} is out there, |w| = ${lab.number(view.length(path[path.length - 1]))}` : said, colour });
+      ends.push({ x, y, name: out ? `${said} out there: |w| = ${lab.number(view.length(path[path.length - 1]))}` : said, colour });
     };
     const dot = (name, [cx, cy], last, fill) => picture.put(name, "circle", { cx: cx.toFixed(1), cy: cy.toFixed(1), r: last ? 5 : 3, fill });
     const square = (name, [x, y], last, fill) => {
