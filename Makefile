@@ -16,7 +16,7 @@ STAMP := .venv/.made$(if $(CUDA_VERSION),-cuda$(CUDA_VERSION))
 # One rule a target; the text behind ## is what `make help` says.
 
 .PHONY: demo_concat demo_copy demo_seeds smoke_train figs eval_order eval_order_inference eval_order_noise \
-	eval_order_noise_inference eval_noise eval_noise_inference eval_diversity eval_languages study reproduce diversity stages languages language-model solutions theory text-corpus site site-check bench gpu-check llc-validation llc-targets test test-robust test-all faults lint env clean help FORCE
+	eval_order_noise_inference eval_noise eval_noise_inference eval_diversity eval_languages study reproduce diversity stages languages language-model solutions theory text-corpus notebooks site site-check bench gpu-check llc-validation llc-targets test test-robust test-all faults lint env clean help FORCE
 
 demo_concat: $(STAMP) ## one linear layer on (x, y) tokens: trains it and compares it with gradient descent
 	$(PY) -m runners.run_concat_inputs_targets --save_attention --eval_every 100 --out runs/demo_concat --overwrite $(ARGS)
@@ -91,9 +91,16 @@ eval_diversity: $(STAMP) ## decoders trained on pools of M tasks, compared with 
 text-corpus: $(STAMP) ## fetches two public-domain texts, 9 MB, into corpus/; then python -m runners.run_tokens --model text --corpus corpus
 	$(PY) -m scripts.text_corpus $(ARGS)
 
-site: $(STAMP) ## builds the site from docs/ and report/; then open site/index.html, which needs no network
+notebooks: $(STAMP) ## makes tutorials/*.ipynb of their scripts, and executes those that changed (twelve minutes for all)
+	$(PY) -m pip install --quiet --disable-pip-version-check -r requirements-notebook.txt
+	$(PY) -m scripts.notebooks --execute $(ARGS)
+
+site: $(STAMP) ## builds the site; then open site/index.html, which needs no network; NOTEBOOKS=0 leaves outputs out of tutorials
 	$(PY) -m pip install --quiet --disable-pip-version-check -r requirements-site.txt
-	$(PY) -m scripts.site.build $(ARGS)
+	$(if $(BARE),,$(PY) -m scripts.notebooks --execute)
+	$(PY) -m scripts.site.build $(BARE) $(ARGS)
+
+BARE = $(if $(filter 0,$(NOTEBOOKS)),--bare_notebooks)
 
 site-check: site ## opens every page of the site in headless Chromium, narrow and wide, light and dark
 	$(PY) -m scripts.site.check

@@ -19,7 +19,7 @@ exclude_patterns = ["report/ledger/**"]
 suppress_warnings = ["autodoc2.missing_module"]
 
 myst_heading_anchors = 4  # as GitHub makes them
-nb_execution_mode = "off"
+nb_execution_mode = "off"  # `make notebooks` executes them
 
 html_theme = "furo"
 html_show_copyright = html_show_sphinx = False

@@ -54,6 +54,8 @@ EXTRAS = {
     "equinox": "examples",
     "flax": "examples",
     "jinja2": "dev",
+    "nbclient": "notebook",
+    "nbformat": "notebook",
     "playwright": "site",
     "pytest": "dev",
     "ray": "ray",

@@ -21,7 +21,7 @@ FLOORS = (
     ("sweeps", "utils_log", "utils_attention"),
     ("studies", "eval_order", "eval_noise", "eval_diversity", "eval_languages", "eval_tokens"),
     ("icl_lab",),
-    ("demos_ref", "scripts", "benchmarks", "docs"),  # as its readers, they may use the library
+    ("demos_ref", "tutorials", "scripts", "benchmarks", "docs"),  # as its readers, they may use the library
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 # of rooms, folders and files; of families all but their tasks, whose model is made of JAX

@@ -1,7 +1,8 @@
 """Builds the site in site/, static and offline: python -m scripts.site.build; then open site/index.html.
 
-The pages are those of docs/ and report/, and CHANGELOG.md; the API is made of docstrings. Values on pages of results
-lead to their rows of the results table. A warning of Sphinx ends it.
+The pages are those of docs/ and report/, CHANGELOG.md, and the notebooks of tutorials/ with the outputs that `make
+notebooks` has kept; the API is made of docstrings. Values on pages of results lead to their rows of the results table. A
+warning of Sphinx ends it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 
 from icl_lab.lab import cli
 from icl_lab.lab.environment import ROOT
+from icl_lab.scripts import notebooks
 from icl_lab.scripts.site import results_table
 from icl_lab.src.checks import ConfigError, require
 from icl_lab.store.outputs import out_folder
@@ -31,21 +33,25 @@ def main(argv: list[str]) -> int:
     """The command line."""
     built = cli.Parser("scripts.site.build", "Builds the site: static pages that need no network.")
     built.add_argument("--out", type=out_folder, default=OUT, help=f"folder of the site (default: {OUT})")
+    built.add_argument("--bare_notebooks", action="store_true", help="show the tutorials without their outputs")
     built.needs("sphinx")
     flags = built.parse(argv)
-    build(flags.out)
+    build(flags.out, flags.bare_notebooks)
     print(f"open {flags.out / 'index.html'}")
     return 0
 
 
-def build(out: Path) -> None:
+def build(out: Path, bare_notebooks: bool = False) -> None:
     """Builds the site in a folder, in place of an earlier one; `ConfigError` with what Sphinx says if it warns."""
     marks = [out / "index.html", out / "searchindex.js"]
     is_ours = all(mark.is_file() for mark in marks)
     require(is_ours or not out.exists() or not any(out.iterdir()), f"{out} holds other files than a site: choose --out")
+    tutorials = {script.stem: _shown(script, bare_notebooks) for script in notebooks.scripts()}
     with tempfile.TemporaryDirectory() as folder:
         source, pages = Path(folder, "source"), Path(folder, "site")
         stage(source)
+        for name, path in tutorials.items():
+            shutil.copy2(path, source / "tutorials" / f"{name}.ipynb")
         command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-j", "2", "-c", str(source / "docs")]
         variables = os.environ | {"SITE_ROOT": str(ROOT), "SITE_SOURCE": str(source)}
         done = subprocess.run(
@@ -67,12 +73,21 @@ def build(out: Path) -> None:
         shutil.copytree(pages, out, dirs_exist_ok=True)
 
 
+def _shown(script: Path, bare: bool) -> Path:
+    """The notebook of a tutorial that the site shows: the executed one, unless it is to be bare."""
+    path = script.with_suffix(".ipynb") if bare else notebooks.executed(script)
+    how = "`make notebooks` makes it" if bare else "`make notebooks` executes it, --bare_notebooks shows it as it is"
+    require(path.is_file(), f"the notebook of tutorials/{script.name} is not there: {how}")
+    return path
+
+
 def stage(source: Path) -> None:
     """Copies the pages into a folder, with the layout of the repository, so that links between them hold.
 
     Links to other files of the repository become their paths, and the list of the reference's pages its contents.
     """
     source.mkdir()
+    (source / "tutorials").mkdir()
     for name in PAGES:
         place = Path(ROOT, name)
         if place.is_dir():

@@ -22,6 +22,7 @@ NEEDS = {
     "runners.run_concat_inputs_targets --out run --llc_every 2 --llc_sampler hmc --llc_batches full": ["blackjax"],
     "scripts.llc_validation --out run": ["blackjax"],
     "scripts.gpu_check --out run": ["blackjax", "jinja2", "pytest"],
+    "scripts.notebooks --execute": ["nbclient"],
     "scripts.plant_faults": ["pytest"],
     "scripts.site.build --out site": ["sphinx"],
     "scripts.site.check --site site": ["playwright", "axe_playwright_python"],
