@@ -5,9 +5,9 @@
 # algorithm does it run? Here you train one layer of linear attention, and see that it takes **one step of gradient
 # descent** on the ten pairs. This is the main result of von Oswald et al. (2023).
 #
-# First the task. A *context* has ten pairs with y = w·x, and each context has its own w. The *query* is an input without a
-# label. The picture shows one context with one-dimensional inputs. Gradient descent starts at w = 0, the flat line,
-# and its first step turns the line towards the points.
+# First the task. A *context* has ten pairs with y = w·x, and each context has its own w. The *query* is an input
+# without a label. The picture shows one context with one-dimensional inputs. Gradient descent starts at w = 0, the
+# flat line, and its first step turns the line towards the points.
 
 # %% A context of ten pairs, a query, and the lines of w = 0, one step of gradient descent, and the true w
 import matplotlib.pyplot as plt
@@ -33,9 +33,9 @@ plt.legend()
 plt.show()
 
 # %% [markdown]
-# Now the real task: ten pairs in ten dimensions. `icl_lab.train` trains the layer, and keeps its parameters during training
-# (`snapshots`). Before training, its loss is the loss of predicting 0. Then the loss falls, to the loss of one step of gradient
-# descent on the same contexts, and no further. The loss is half the mean squared error.
+# Now the real task: ten pairs in ten dimensions. `icl_lab.train` trains the layer, and keeps its parameters during
+# training (`snapshots`). Before training, its loss is the loss of predicting 0. Then the loss falls, to the loss of
+# one step of gradient descent on the same contexts, and no further. The loss is half the mean squared error.
 
 # %% Loss over training: it falls from the loss of predicting zero to the loss of one step of gradient descent
 run = icl_lab.train("lsa1", snapshots=True, eval_every=50, steps=2000, quiet=True)
@@ -50,9 +50,10 @@ plt.legend()
 plt.show()
 
 # %% [markdown]
-# Two predictors with equal losses may still predict differently. So we draw fresh contexts, and compare the predictions for
-# each query. `icl_lab.baseline` gives gradient descent and other algorithms as functions of the same arrays. The layer's
-# predictions lie on the diagonal against one step of gradient descent, and not against ridge regression.
+# Two predictors with equal losses may still predict differently. So we draw fresh contexts, and compare the
+# predictions for each query. `icl_lab.baseline` gives gradient descent and other algorithms as functions of the same
+# arrays. The layer's predictions lie on the diagonal against one step of gradient descent, and not against ridge
+# regression.
 
 # %% Predictions of the layer against one step of gradient descent, on the diagonal, and against ridge regression
 batch = icl_lab.sample(run, 1000, seed=1)
@@ -76,9 +77,9 @@ for axes, (name, title) in zip(panels, names.items(), strict=True):
 plt.show()
 
 # %% [markdown]
-# When does the layer become gradient descent? `run.checkpoints()` gives the run with the parameters that it had at each
-# record. At first it predicts 0 for every query. Within a few hundred steps its predictions turn into those of gradient
-# descent.
+# When does the layer become gradient descent? `run.checkpoints()` gives the run with the parameters that it had at
+# each record. At first it predicts 0 for every query. Within a few hundred steps its predictions turn into those of
+# gradient descent.
 
 # %% Predictions against gradient descent at four steps of training: flat at first, on the diagonal at the end
 steps = dict(run.checkpoints())
@@ -90,10 +91,11 @@ panels[0].set_ylabel("the layer")
 plt.show()
 
 # %% [markdown]
-# How does attention take a step? The layer sees a token (x, y) for each pair, and (x, 0) for the query. Linear attention adds
-# `Σ P W_V t_i (W_K t_i · W_Q t)` to the query's token t, where the sum is over the tokens t_i of the pairs. Let the product
-# `W_Kᵀ W_Q` compare inputs, and let the product `P W_V` read the label and multiply it by minus the step size c. Then the query's
-# label becomes `-c Σ y_i (x_i · x)`. The model outputs minus this entry, and this is the prediction after one step of gradient descent.
+# How does attention take a step? The layer sees a token (x, y) for each pair, and (x, 0) for the query. Linear
+# attention adds `Σ P W_V t_i (W_K t_i · W_Q t)` to the query's token t, where the sum is over the tokens t_i of the
+# pairs. Let the product `W_Kᵀ W_Q` compare inputs, and let the product `P W_V` read the label and multiply it by
+# minus the step size c. Then the query's label becomes `-c Σ y_i (x_i · x)`. The model outputs minus this entry, and
+# this is the prediction after one step of gradient descent.
 #
 # These are the two products after training. Only both together matter: a factor in one can be undone in the other.
 
@@ -110,10 +112,11 @@ for axes, product, title in zip(panels, (compare, read), ("compares inputs", "re
 plt.show()
 
 # %% [markdown]
-# The first product is a multiple of the identity on the ten inputs, and the second has a single entry, at the label. Multiplied
-# with each other they give the layer's own step size c. The best step size is known in closed form: for inputs uniform in an interval
-# of length 1, it is `N v / a` with N pairs in D dimensions, the variance `v = 1/12`, and `a = N (1/80 + (D - 1) v²) + N (N - 1) v²`.
-# Below are the ten step sizes that the layer takes along the ten coordinates.
+# The first product is a multiple of the identity on the ten inputs, and the second has a single entry, at the label.
+# Multiplied with each other they give the layer's own step size c. The best step size is known in closed form: for
+# inputs uniform in an interval of length 1, it is `N v / a` with N pairs in D dimensions, the variance `v = 1/12`,
+# and `a = N (1/80 + (D - 1) v²) + N (N - 1) v²`. Below are the ten step sizes that the layer takes along the ten
+# coordinates.
 
 # %% The layer's step sizes along ten coordinates, close to the best step size
 dim, pairs, variance = 10, 10, 1 / 12
@@ -127,9 +130,10 @@ plt.legend(loc="lower right")
 plt.show()
 
 # %% [markdown]
-# Was this a lucky seed? A result about training needs several. Each dot below is a run with its own data and initial weights.
-# The left panel divides the layer's loss by the loss of one step of gradient descent on the same contexts. The right panel has
-# the mean cosine between the gradients of both predictions with respect to the query. At 1, both predictors are the same linear map.
+# Was this a lucky seed? A result about training needs several. Each dot below is a run with its own data and initial
+# weights. The left panel divides the layer's loss by the loss of one step of gradient descent on the same contexts.
+# The right panel has the mean cosine between the gradients of both predictions with respect to the query. At 1, both
+# predictors are the same linear map.
 
 # %% Five seeds: loss ratio to one step of gradient descent and cosine of sensitivities, all close to one
 seeds = [run] + [icl_lab.train("lsa1", seed=seed, steps=2000, eval_every=500, quiet=True) for seed in range(1, 5)]
@@ -145,9 +149,10 @@ panels[1].set_ylabel("cosine of sensitivities")
 plt.show()
 
 # %% [markdown]
-# Does the layer also make the mistakes of gradient descent? Multiply all inputs of the test contexts by a factor. Training has
-# not shown such inputs to the layer. Gradient descent with a fixed step size overshoots on large inputs, and its loss grows far
-# above the loss of predicting 0. The loss of the layer grows with it, in each of the five seeds.
+# Does the layer also make the mistakes of gradient descent? Multiply all inputs of the test contexts by a factor.
+# Training has not shown such inputs to the layer. Gradient descent with a fixed step size overshoots on large inputs,
+# and its loss grows far above the loss of predicting 0. The loss of the layer grows with it, in each of the five
+# seeds.
 
 # %% Losses when inputs are scaled, and their ratio to gradient descent, for five seeds
 factors, truth = np.linspace(0.5, 3, 11), batch.y_query
@@ -170,11 +175,11 @@ right.set(xlabel="inputs multiplied by", ylabel="loss / loss of gradient descent
 plt.show()
 
 # %% [markdown]
-# **What you have seen.** The layer's predictions, its weights and its errors on other inputs are those of one step of gradient
-# descent. One step is not a good learner: ridge regression is almost exact on these contexts. With one layer of linear attention, one
-# step is what there is to learn.
+# **What you have seen.** The layer's predictions, its weights and its errors on other inputs are those of one step of
+# gradient descent. One step is not a good learner: ridge regression is almost exact on these contexts. With one layer
+# of linear attention, one step is what there is to learn.
 #
 # **Try:** `num_layers=2` (what happens with two layers?), `num_pairs=40`, or `noise_mode="label_noise", noise_p=0.5,
-# noise_sigma=0.5`. With two-dimensional inputs (`dim=2`) some seeds end elsewhere: that is the next tutorial.
+# noise_sigma=0.5`. With two-dimensional inputs (`dim=2`) some seeds end elsewhere: that is the [next tutorial](2_eight_seeds.ipynb).
 #
 # **Read on:** [What is compared](../docs/learn.md), and [all results on gradient descent](../report/reproduction.md).
