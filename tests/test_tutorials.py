@@ -4,6 +4,7 @@ import ast
 import json
 import re
 import shutil
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from tests.doors import ROOT
 
 NAMES = [script.stem for script in notebooks.scripts()]
 MOST_CELLS = 25
-PACKAGES = {"icl_lab", "matplotlib", "numpy"}  # that a tutorial imports
+PACKAGES = {"icl_lab", "matplotlib", "numpy", *sys.stdlib_module_names}  # that a tutorial imports
 IN_CODE = re.compile(r"`[^`]*`")
 
 
@@ -60,7 +61,7 @@ def test_prose_has_no_number_that_a_run_could_change(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_tutorial_uses_the_public_library(name: str) -> None:
-    """Of packages it imports three, and of the library what `icl_lab.__all__` lists."""
+    """Besides Python's own modules it imports three packages, and of the library what `icl_lab.__all__` lists."""
     tree = ast.parse(code(name))
     modules = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     modules |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
