@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
 from collections.abc import Iterator
 from importlib.metadata import version
@@ -154,7 +155,8 @@ def execute(script: Path) -> Path:
     made = nbformat.reads(text(notebook(script)), as_version=4)
     kernel = {"kernel_name": "python3", "extra_arguments": ["--log-level=ERROR"]}
     try:
-        nbclient.NotebookClient(made, timeout=None, resources={"metadata": {"path": str(folder)}}, **kernel).execute()
+        client = nbclient.NotebookClient(made, timeout=None, resources={"metadata": {"path": str(folder)}}, **kernel)
+        client.execute(env=os.environ | {"PYTHONPATH": ROOT})  # the laboratory of this checkout
     except nbclient.exceptions.CellExecutionError as error:
         raise ConfigError(f"a cell of tutorials/{script.name} fails with {error.ename}: {error.evalue}") from None
     for earlier in KEPT.glob(f"{script.stem}-*.ipynb"):

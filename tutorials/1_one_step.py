@@ -15,7 +15,7 @@ import numpy as np
 
 import icl_lab
 
-plt.rcParams |= {"figure.constrained_layout.use": True, "figure.figsize": (7, 3), "figure.dpi": 120}
+plt.rcParams |= {"figure.figsize": (7, 3), "figure.dpi": 120}
 
 draw = np.random.default_rng(0)
 x, w, query = draw.uniform(-0.5, 0.5, 10), 1.5, 0.4
@@ -69,7 +69,7 @@ def scatter(axes, other, mine):
     axes.set(xlim=(-2, 2), ylim=(-2, 2), aspect="equal")
 
 
-figure, panels = plt.subplots(1, 2, figsize=(7, 3.6))
+figure, panels = plt.subplots(1, 2, figsize=(7, 3.6), layout="constrained")
 for axes, (name, title) in zip(panels, names.items(), strict=True):
     scatter(axes, predicted[name], layer)
     difference = np.abs(layer - predicted[name]).mean()
@@ -83,7 +83,7 @@ plt.show()
 
 # %% Predictions against gradient descent at four steps of training: flat at first, on the diagonal at the end
 steps = dict(run.checkpoints())
-figure, panels = plt.subplots(1, 4, figsize=(9, 2.6), sharey=True)
+figure, panels = plt.subplots(1, 4, figsize=(9, 2.6), layout="constrained", sharey=True)
 for axes, step in zip(panels, (0, 150, 250, 2000), strict=True):
     scatter(axes, predicted["gd"], steps[step].predict(batch.x, batch.y, batch.x_query))
     axes.set(title=f"step {step}", xlabel="gradient descent")
@@ -103,7 +103,7 @@ plt.show()
 weights = run.params["layer_0/attention"]
 compare = np.einsum("ihk,jhk->ij", weights["key"], weights["query"])  # W_K^T W_Q
 read = np.einsum("ihv,hvo->oi", weights["value"], weights["projection"])  # P W_V
-figure, panels = plt.subplots(1, 2, figsize=(7, 2.8))
+figure, panels = plt.subplots(1, 2, figsize=(7, 2.8), layout="constrained")
 for axes, product, title in zip(panels, (compare, read), ("compares inputs", "reads the label"), strict=True):
     most = np.abs(product).max()
     shown = axes.imshow(product, cmap="RdBu", vmin=-most, vmax=most)
@@ -137,7 +137,7 @@ plt.show()
 
 # %% Five seeds: loss ratio to one step of gradient descent and cosine of sensitivities, all close to one
 seeds = [run] + [icl_lab.train("lsa1", seed=seed, steps=2000, eval_every=500, quiet=True) for seed in range(1, 5)]
-figure, panels = plt.subplots(1, 2, figsize=(8, 2.6))
+figure, panels = plt.subplots(1, 2, figsize=(8, 2.6), layout="constrained")
 for axes, name in zip(panels, ("headline.loss_ratio", "alignment.align_cos"), strict=True):
     values = np.array([each.summary[name] for each in seeds])
     axes.plot(range(5), values, "o")
@@ -156,7 +156,7 @@ plt.show()
 
 # %% Losses when inputs are scaled, and their ratio to gradient descent, for five seeds
 factors, truth = np.linspace(0.5, 3, 11), batch.y_query
-figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3))
+figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
 for number, each in enumerate(seeds):
     losses = []
     for factor in factors:

@@ -16,7 +16,7 @@ import numpy as np
 
 import icl_lab
 
-plt.rcParams |= {"figure.constrained_layout.use": True, "figure.figsize": (7, 3), "figure.dpi": 120}
+plt.rcParams |= {"figure.figsize": (7, 3), "figure.dpi": 120}
 
 SEEDS, SMALL_TEST = range(8), {"test_tasks": 2000, "step_size_tasks": 8192, "quiet": True}
 runs = [icl_lab.train("lsa1", dim=2, seed=seed, eval_every=100, out=f"runs/two_{seed}", **SMALL_TEST) for seed in SEEDS]
@@ -53,7 +53,7 @@ def parts(run, head=0):
     return read / scale, compare * scale
 
 
-figure, panels = plt.subplots(2, 3, figsize=(7, 4), height_ratios=[1, 3])
+figure, panels = plt.subplots(2, 3, figsize=(7, 4), layout="constrained", height_ratios=[1, 3])
 for seed, column in zip((2, 1, 0), panels.T, strict=True):
     for axes, values in zip(column, (parts(runs[seed])[0][None], parts(runs[seed])[1]), strict=True):
         axes.imshow(values, cmap="RdBu", vmin=-1.5, vmax=1.5, aspect="auto")
@@ -129,7 +129,7 @@ pairs, variance = 10, 1 / 12
 best = pairs * variance / (pairs * (1 / 80 + variance**2) + pairs * (pairs - 1) * variance**2)
 angle = np.linspace(0, 2 * np.pi, 200)
 circle = np.stack([np.cos(angle), np.sin(angle)])
-figure, panels = plt.subplots(1, 3, figsize=(8, 3), sharey=True)
+figure, panels = plt.subplots(1, 3, figsize=(8, 3), layout="constrained", sharey=True)
 for axes, name in zip(panels, ("gradient descent", "mixed", "plateau"), strict=True):
     axes.plot(*circle, ":", color="grey")
     for seed in SEEDS:
@@ -170,7 +170,7 @@ plt.show()
 # %% One dimension, eight seeds: swapped shares of zero and one, and the loss of gradient descent for both
 one = {"dim": 1, "steps": 2000, "eval_every": 500, **SMALL_TEST}
 lines = [icl_lab.train("lsa1", seed=seed, out=f"runs/one_{seed}", **one) for seed in SEEDS]
-figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3))
+figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
 for seed, run in enumerate(lines):
     colour = COLOURS[solution(run)]
     left.plot(seed, swapped_share(run), "o", color=colour)
@@ -188,7 +188,7 @@ plt.show()
 # %% One dimension: predictions of swapped layers and of plain ones against gradient descent
 batch = icl_lab.sample(lines[0], 1000, seed=1)
 descent = icl_lab.baseline("gd", lines[0])(batch)
-figure, panels = plt.subplots(1, 2, figsize=(7, 3.2), sharey=True)
+figure, panels = plt.subplots(1, 2, figsize=(7, 3.2), layout="constrained", sharey=True)
 for axes, name in zip(panels, ("gradient descent", "swapped"), strict=True):
     of_kind = [run for run in lines if solution(run) == name]
     answers = [run.predict(batch.x, batch.y, batch.x_query) for run in of_kind]
