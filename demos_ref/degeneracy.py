@@ -4,7 +4,8 @@
 # The local learning coefficient (LLC) says how little noise in the weights raises the loss: nbeta times the mean excess loss
 # of weights drawn around those of a checkpoint. Two small decoders learn one task and two tasks; the LLC is estimated over
 # their training at an unsaturated setting and at the published one, where the chains leave the model. Run this as a script from
-# the repository's root, `python -m demos_ref.degeneracy`. It takes about three minutes on two cores.
+# the repository's root, `python -m demos_ref.degeneracy`. It takes about three minutes on two cores. The notebook
+# tutorials/6_development_and_llc.ipynb shows in figures when to distrust an LLC.
 
 # %%
 from dataclasses import replace

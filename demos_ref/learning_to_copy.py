@@ -3,7 +3,8 @@
 #
 # When a pair is split into two tokens, (x, 0) and (0, y), one linear layer cannot do gradient descent, since no token holds
 # both. A softmax layer below it can copy y to its x, if it learns to attend to the following token. Run this as a script
-# from the repository's root, `python -m demos_ref.learning_to_copy`. It takes about a minute on two cores.
+# from the repository's root, `python -m demos_ref.learning_to_copy`. It takes about a minute on two cores. The notebook
+# tutorials/4_which_head_copies.ipynb looks at the heads of such a model.
 
 # %%
 from pathlib import Path

@@ -5,7 +5,8 @@
 # input, and which layer takes the step? Of a decoder that was trained on four tasks: does it hold w, after how many
 # pairs, and which head finds it? Activations are read, replaced, ablated and probed. Run this as a script from the
 # repository's root, `python -m demos_ref.looking_inside`. It takes about a quarter of an hour on two cores; runs that are
-# there are not trained again. docs/looking_inside.md has the numbers.
+# there are not trained again. docs/looking_inside.md has the numbers. The notebook tutorials/4_which_head_copies.ipynb
+# shows the first question in figures, in minutes.
 
 # %%
 from collections.abc import Sequence

@@ -3,7 +3,7 @@
 #
 # A walk through the main experiment, from constructed weights to trained ones. Run it as a script from the repository's
 # root, `python -m demos_ref.one_layer_is_gradient_descent`, or cell by cell in an editor that knows the percent format. It
-# takes about half a minute on a laptop.
+# takes about half a minute on a laptop. The notebook tutorials/1_one_step.ipynb shows the same in figures.
 
 # %%
 from pathlib import Path

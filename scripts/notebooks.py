@@ -140,7 +140,7 @@ def _versions() -> dict[str, str]:
 
 
 def execute(script: Path) -> Path:
-    """Executes a tutorial, unless its executed notebook is there; `ConfigError` names the cell that fails.
+    """Executes a tutorial, unless its executed notebook is there; `ConfigError` says what fails.
 
     Its runs are trained in a folder of these versions, build/tutorials/runs-HASH; those of other versions go.
     """
@@ -159,6 +159,8 @@ def execute(script: Path) -> Path:
         client.execute(env=os.environ | {"PYTHONPATH": ROOT})  # the laboratory of this checkout
     except nbclient.exceptions.CellExecutionError as error:
         raise ConfigError(f"a cell of tutorials/{script.name} fails with {error.ename}: {error.evalue}") from None
+    except nbclient.exceptions.DeadKernelError:
+        raise ConfigError(f"the process of tutorials/{script.name} was killed; it may have lacked memory") from None
     for earlier in KEPT.glob(f"{script.stem}-*.ipynb"):
         earlier.unlink()
     for cell in made["cells"]:

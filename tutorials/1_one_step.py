@@ -158,10 +158,10 @@ plt.show()
 factors, truth = np.linspace(0.5, 3, 11), batch.y_query
 figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
 for number, each in enumerate(seeds):
-    losses = []
+    losses, descend = [], icl_lab.baseline("gd", each)
     for factor in factors:
         scaled = (factor * batch.x, factor * batch.y, factor * batch.x_query)  # labels are linear in the inputs
-        answers = each.predict(*scaled), icl_lab.baseline("gd", each)(*scaled), 0
+        answers = each.predict(*scaled), descend(*scaled), 0
         losses.append([((answer - factor * truth) ** 2).mean() / 2 for answer in answers])
     model, descent, zero = np.transpose(losses)
     left.semilogy(factors, model, "C0", alpha=0.6, label="one layer" if number == 0 else None)

@@ -115,4 +115,7 @@ def test_a_cell_that_fails_is_one_sentence(folder: Path) -> None:
     (folder / "one.py").write_text("# %%\nraise ValueError('no number')\n")
     with pytest.raises(ConfigError, match=r"a cell of tutorials/one\.py fails with ValueError: no number"):
         notebooks.main(["--execute"])
+    (folder / "one.py").write_text("# %%\nimport os\nos._exit(1)\n")
+    with pytest.raises(ConfigError, match=r"the process of tutorials/one\.py was killed"):
+        notebooks.main(["--execute"])
     assert not list(notebooks.KEPT.glob("*.ipynb"))
