@@ -1,8 +1,8 @@
 """Builds the site in site/, static and offline: python -m scripts.site.build; then open site/index.html.
 
 The pages are those of docs/ and report/, CHANGELOG.md, and the notebooks of tutorials/ with the outputs that `make
-notebooks` has kept; the API is made of docstrings. Values on pages of results lead to their rows of the results table. A
-warning of Sphinx ends it.
+notebooks` has kept; the API is made of docstrings. Values on pages of results lead to their rows of the results table.
+A warning of Sphinx ends it.
 """
 
 from __future__ import annotations
