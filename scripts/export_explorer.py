@@ -170,8 +170,8 @@ def rates(data: DataConfig) -> dict[str, list[float]]:
 
     def best(start: np.ndarray, steps: int) -> np.ndarray:
         def loss(x: np.ndarray) -> float:
-            both = unit * np.resize([*x, 0.0], 2)  # without a gamma it is 0
-            means = [float(np.mean(remainder(*both, steps, values) ** 2)) for values in (drawn, beyond)]
+            c, gamma = (unit * float(each) for each in (x[0], x[1] if len(x) > 1 else 0.0))
+            means = [float(np.mean(remainder(c, gamma, steps, values) ** 2)) for values in (drawn, beyond)]
             return float(np.log(means[0] + WEIGHT * means[1]))
 
         fit = minimize(loss, start, method="Nelder-Mead", options={"xatol": 1e-4, "fatol": 1e-6})

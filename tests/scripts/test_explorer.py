@@ -18,6 +18,7 @@ import pytest
 
 import icl_lab
 from icl_lab.analysis.loaded_run import LoadedRun
+from icl_lab.baselines.gd_plus_plus import Rates, expected_losses
 from icl_lab.baselines.gradient_descent import gd, gd_plus_plus
 from icl_lab.baselines.linear_mmse import ridge
 from icl_lab.families.task import model_of
@@ -283,6 +284,17 @@ def test_an_order_moves_only_what_has_learnt_to_use_positions(tab: Any) -> None:
     spread = {name: tab.evaluate(script, made) for name, made in models.items()}
     assert spread["lsa1"] < 1e-9
     assert spread["twolayer_easy"] > 1.5 * spread["twolayer_random"] > 0
+
+
+@pytest.mark.usefixtures("x64")
+def test_what_gd_plus_plus_leaves_is_its_expected_loss() -> None:
+    """v/2 sum_d r_d^2 of clean contexts is `expected_losses`."""
+    data = untrained("lsa1", 1.0, dim=3).config.data
+    spectra = np.random.default_rng(0).uniform(0, 2, (5, 3))
+    rates = Rates(jnp.full(4, 0.9), jnp.full(4, 0.2))
+    left = export_explorer.remainder(0.9, 0.2, 4, spectra)
+    wanted = expected_losses(rates, jnp.asarray(spectra), data)
+    np.testing.assert_allclose(np.sum(left**2, axis=1) / 24, wanted, rtol=1e-10)
 
 
 # --- the command ---
