@@ -506,6 +506,8 @@ def test_what_there_is_to_find_is_said(show: Any) -> None:
         "#v1&range=3&frozen=1": "gradient descent fails in the same way",
         "#v1&run=d2_seed1": "a different solution: the mixed minimum",
         "#v1&run=d2_seed0": "rank-one plateau",
+        "#v1&run=d2_seed0&step=0": "After 0 training steps the layer still predicts zero",
+        "#v1&pairs=2": "trained on 10 pairs",
         "#v1&run=d1_seed0": "swapped roles",
         "#v1&run=d2_shared&depth=2": "2 layers beat 2 steps",
     }

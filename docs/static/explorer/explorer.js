@@ -119,7 +119,7 @@
   lab.html(root, "h2", { id: "your-own-run" }, "Your own run");
   lab.html(root, "p", {}, "Export a run of linear layers, then drop the file anywhere on this page or choose it. It is read here, and sent nowhere.");
   const code = lab.html(root, "pre", { tabindex: 0 });
-  lab.html(code, "code", {}, "python -m runners.run lsa1 --config.dim=2 --snapshots --log_records 40 --out runs/mine\npython -m scripts.export_explorer --run runs/mine");
+  lab.html(code, "code", {}, "python -m runners.run lsa1 --config.dim=2 --config.snapshots=true --config.log_records=40 --out runs/mine\npython -m scripts.export_explorer --run runs/mine");
   const file = lab.html(lab.html(root, "div", { class: "row" }), "input", { type: "file", class: "file", accept: ".json", "aria-label": "an exported run" });
 
   // --- files ---
@@ -362,10 +362,12 @@
     const depth = state.depth, layer = losses.layer[depth], gd = losses.gd[depth], ridge = losses.ridge, times = layer / gd;
     const far = state.range > 1.3 * run.range, clipped = run.clip > 0 && lab.largestToken(now) > run.clip;
     const shown = (value) => lab.number(value).replace(/\.0+$/, "");
+    const zero = solution === "plateau" && layer > 0.9 * losses.gd[0];
     if (clipped) return ["Here the run clips its activations, and this picture does not", `Some activation is larger than ${run.clip}. Choose inputs that are smaller.`];
-    if (!last) return [`After ${run.steps[now.step]} training steps ${NAMES[solution] === "still moving" || !solution ? "the layer is on its way" : `the layer is at: ${NAMES[solution]}`}`, `Its mean loss is ${shown(times)} times that of gradient descent. Move the slider below the loss, or play the training.`];
+    if (!last) return [`After ${run.steps[now.step]} training steps ${zero ? "the layer still predicts zero" : solution === "moving" || !solution ? "the layer is on its way" : `the layer is at: ${NAMES[solution]}`}`, `Its mean loss is ${shown(times)} times that of gradient descent. Move the slider below the loss, or play the training.`];
     if (far && !state.frozen && times > 1.5) return ["Far inputs break the trained layer, and not the algorithm", `The layer's mean loss is ${shown(times)} times that of gradient descent, whose step size is chosen for these inputs. The layer's step size is fixed in its weights.`];
     if (far && state.frozen) return [times < 1.3 && times > 0.7 ? "With the step size of the training, gradient descent fails in the same way" : "The step size of the training is too large for far inputs", `Ridge regression, which needs no step size, still has a mean loss of ${lab.number(ridge)}; gradient descent's is ${lab.number(gd)}.`];
+    if (zero && !far) return ["This layer still predicts zero", `It has learnt no direction yet, and its mean loss is ${shown(times)} times that of gradient descent.`];
     if (solution === "mixed") return ["This seed found a different solution: the mixed minimum", `${SAID.mixed} Its mean loss is ${shown(times)} times that of gradient descent.`];
     if (solution === "plateau") return ["This seed waits on the rank-one plateau", `${SAID.plateau} Its mean loss is ${shown(times)} times that of gradient descent.`];
     if (state.noise > 0) {
@@ -376,7 +378,7 @@
     if (depth > 1 && times < 0.8) return [`${depth} layers beat ${depth} steps of gradient descent`, `Their mean loss is ${shown(times)} times that of gradient descent; that of GD++ is ${shown(losses.gdpp[depth] / gd)} times.`];
     if (depth > 1 && times > 1.25) return [`The layer, applied ${depth} times, falls behind ${depth} steps of gradient descent`, `It was trained ${run.layers === 1 ? "as a single layer" : "at another depth"}: its step is too large to be repeated. Lower the damping to .75, and it follows.`];
     if (Math.abs(times - 1) < 0.06) return [depth > 1 ? `${depth} layers land where ${depth} steps of gradient descent land` : "One trained layer lands where one step of gradient descent lands", "Whatever the context, the layer predicts w·x, with a w that it makes from the pairs. Drag the pairs: ring and dot move together."];
-    return [times > 1 ? "Here the layer is worse than gradient descent" : "Here the layer is better than gradient descent", `Its mean loss is ${shown(times)} times that of gradient descent${solution && solution !== "gradient descent" ? `. ${SAID[solution]}` : "."}`];
+    return [times > 1 ? "Here the layer is worse than gradient descent" : "Here the layer is better than gradient descent", `Its mean loss is ${shown(times)} times that of gradient descent. ${state.pairs !== run.pairs ? `It was trained on ${run.pairs} pairs, and the length of its step is fixed in its weights.` : solution && solution !== "gradient descent" ? SAID[solution] : ""}`];
   };
 
   const SHORT = { ...NAMES, mixed: "mixed", plateau: "plateau", moving: "moving" };
