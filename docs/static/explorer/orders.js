@@ -10,7 +10,7 @@
   };
   const FIELDS = { seed: [3, 0, 999999, 0], noise: [0, 0, 1, 2], count: [200, 1, 200, 0] };
   const TRY = [
-    ["1 200 orders", "lsa1 is one point: it has no positions, so it cannot see the order. twolayer, trained with easy pairs first, is a smear.", "#v1"],
+    ["1 All orders", "lsa1 is one point: it has no positions, so it cannot see the order. twolayer, trained with easy pairs first, is a smear.", "#v1"],
     ["2 One at a time", "Press Play: each order moves the models with positions, and leaves lsa1 where it is.", "#v1&count=1"],
     ["3 Another context", "Trained in random order, the same architecture stays close together: the training makes the use of the order.", "#v1&seed=21"],
     ["4 Noise", "Noisy labels differ more from pair to pair, so their order matters more.", "#v1&noise=0.6"],
@@ -153,7 +153,7 @@
     clouds.toReversed().forEach(({ model, found, easy }) => {
       const [, name] = SHOWN[model.name], colour = colours[name.slice(5)];
       const dots = found.map(({ gradient }) => to(gradient)), dot = { stroke: colour, fill: "none", "stroke-linecap": "round" };
-      const through = (points) => points.map(([cx, cy]) => `M${cx.toFixed(1)} ${cy.toFixed(1)}h0`).join("");
+      const through = (points) => points.map(([cx, cy]) => `M${Math.round(10 * cx) / 10} ${Math.round(10 * cy) / 10}h0`).join("");
       picture.put(`${model.name}:all`, "path", { ...dot, d: through(dots), "stroke-width": model.encoding ? 5 : 13, "stroke-opacity": model.encoding ? 0.5 : 1 });
       picture.put(`${model.name}:last`, "path", { ...dot, d: through(dots.slice(-1)), "stroke-width": model.encoding ? 8 : 13 });
       const [x, y] = to(easy.gradient);

@@ -29,17 +29,23 @@
   lab.ordered = (model, x, y, query) =>
     (model.layers.length === 1 ? lab.withoutPositions : lab.withPositions)(model, x, y, query);
 
+  // One linear layer: w = -v^T C W_K^T W_Q on inputs, C the sum of e e^T over the pairs, v the label's row of P W_V.
   lab.withoutPositions = (model, x, y, query) => {
-    const { dim } = model, { scores, values } = model.layers[0], run = { dim, heads: 1 };
-    const weights = Float64Array.of(...scores, ...values);
+    const { dim, width } = model, { scores, values } = model.layers[0], v = values.subarray(dim * width, (dim + 1) * width);
     return (order) => {
-      const seen = new Float64Array(x.length), labels = new Float64Array(y.length);
-      order.forEach((i, place) => {
-        labels[place] = y[i];
-        for (let k = 0; k < dim; k++) seen[place * dim + k] = x[i * dim + k];
-      });
-      const w = lab.stack(run, weights, lab.moments(seen, labels, dim), 1, 1).path[1];
-      return { gradient: Array.from(w), prediction: w.reduce((sum, each, k) => sum + each * query[k], 0) };
+      const sum = new Float64Array(width), gradient = new Array(dim).fill(0);
+      for (const i of order) {
+        let read = v[dim] * y[i];
+        for (let k = 0; k < dim; k++) read += v[k] * x[i * dim + k];
+        for (let k = 0; k < dim; k++) sum[k] += read * x[i * dim + k];
+        sum[dim] += read * y[i];
+      }
+      let prediction = 0;
+      for (let k = 0; k < dim; k++) {
+        for (let j = 0; j < width; j++) gradient[k] -= sum[j] * scores[j * width + k];
+        prediction += gradient[k] * query[k];
+      }
+      return { gradient, prediction };
     };
   };
 
