@@ -86,7 +86,7 @@ def _settings(flags: argparse.Namespace) -> Settings:
 
 
 def _add(parser: cli.Parser) -> None:
-    text = f"which: {SELECTIONS} (default: last)"
+    text = f"checkpoints to use: {SELECTIONS} (default: last)"
     parser.add_argument("--checkpoints", type=selection, default="last", metavar="WHICH", help=text)
     cli.add_list(parser, "--nbetas", POSITIVE, (), f"n beta (default: {DEFAULT.nbeta:g})")
     cli.add_list(parser, "--gammas", POSITIVE, (), f"strengths of the pull towards w* (default: {DEFAULT.gamma:g})")

@@ -377,31 +377,35 @@ def _line(line: Mapping[str, Any] | None) -> str:
 
 def _add(parser: cli.Parser) -> None:
     parser.add_argument(
-        "--checkpoints", type=selection, default="all", metavar="WHICH", help=f"which: {SELECTIONS} (default: all)"
+        "--checkpoints",
+        type=selection,
+        default="all",
+        metavar="WHICH",
+        help=f"checkpoints to use: {SELECTIONS} (default: all)",
     )
     cli.add_list(
         parser,
         "--settings",
         _setting,
         (),
-        "LLC settings without saturation, NAME=EPS:NBETA:GAMMA (by default those named default and tight)",
+        "LLC settings that do not saturate, as NAME=EPS:NBETA:GAMMA (default: those named default and tight)",
     )
     cli.add_list(
         parser,
         "--also",
         in_path,
         (),
-        "runs with other seeds and LLCs at these settings; adds the null hypothesis that the LLC follows the loss",
+        "runs with other seeds, with LLCs at these settings; adds the null hypothesis that the LLC follows the loss",
     )
     parser.add_argument(
         "--anneal",
         type=SHARE,
         default=0.0,
-        help="also train on from both ends of each stage while the learning rate falls to 0, for this share of the "
-        "steps so far (default: 0, not at all)",
+        help="also continue training from both ends of each stage, with the learning rate decaying to 0 over this "
+        "fraction of the steps so far (default: 0, not at all)",
     )
-    parser.add_argument("--hessian", action="store_true", help="also the Hessian's trace and top eigenvalue")
-    parser.add_argument("--seed", type=SEED, default=0, help="of random walks and probes")
+    parser.add_argument("--hessian", action="store_true", help="also compute the Hessian's trace and top eigenvalue")
+    parser.add_argument("--seed", type=SEED, default=0, help="seed of the random walks and probes")
     for name, value in CHAINS.items():
         parser.add_argument(f"--{name}", type=TYPES[name], default=value, help=f"for the LLC: {help_of(name, value)}")
 

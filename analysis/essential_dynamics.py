@@ -133,14 +133,14 @@ def measure(run: Path, flags: argparse.Namespace) -> dict[str, Any]:
 
 
 def _add(parser: cli.Parser) -> None:
-    parser.add_argument("--walks", type=WALKS, default=100, help="random walks of the null")
+    parser.add_argument("--walks", type=WALKS, default=100, help="number of random walks, the null distribution")
     parser.add_argument(
         "--smoothing",
         type=SMOOTHINGS,
         default=SMOOTHING,
-        help="width of the smoothing at the last checkpoint, as a share of all checkpoints",
+        help="width of the smoothing at the last checkpoint, as a fraction of all checkpoints",
     )
-    parser.add_argument("--seed", type=SEED, default=0, help="of the random walks")
+    parser.add_argument("--seed", type=SEED, default=0, help="seed of the random walks")
 
 
 COMMAND = Command(

@@ -214,7 +214,7 @@ def add_flags(parser: cli.Parser) -> None:
     parser.add_argument(
         "--estimate",
         action="store_true",
-        help="estimate from the data what baselines must know of it, such as the noise",
+        help="estimate from the data what baselines must know about it, such as the noise",
     )
 
 

@@ -55,7 +55,7 @@ def parser() -> cli.Parser:
         default=0,
         help="seed of the tasks; a run with this data seed is evaluated on the same ones",
     )
-    built.add_argument("--like", type=in_path, help="run directory whose distribution of tasks and seed to take")
+    built.add_argument("--like", type=in_path, help="run directory whose task distribution and seed are used")
     built.add_argument("--out", type=out_file, default="gd_metrics.json", help="file to write")
     return built
 

@@ -91,14 +91,14 @@ def measure(directory: Path, flags: argparse.Namespace) -> Iterator[dict[str, An
 
 def add_flags(parser: cli.Parser) -> None:
     """The prompt, and how it is gone on from."""
-    parser.add_argument("--prompt", required=True, help="text that the run goes on from")
-    parser.add_argument("--symbols", type=Whole(1, 100_000), default=SYMBOLS, help="symbols that are generated")
+    parser.add_argument("--prompt", required=True, help="text to continue")
+    parser.add_argument("--symbols", type=Whole(1, 100_000), default=SYMBOLS, help="number of symbols to generate")
     parser.add_argument("--seed", type=SEED, default=0, help="seed of the draws")
     parser.add_argument(
         "--temperature",
         type=Number(0, HOTTEST),
         default=1.0,
-        help="0: always the most likely symbol; 1: as it predicts",
+        help="softmax temperature; 0: always the most likely symbol; 1: the model's own probabilities",
     )
 
 

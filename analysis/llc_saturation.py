@@ -109,7 +109,11 @@ def _given(flags: argparse.Namespace) -> dict[str, Any]:
 
 def _add(parser: cli.Parser) -> None:
     parser.add_argument(
-        "--checkpoints", type=selection, default="all", metavar="WHICH", help=f"which: {SELECTIONS} (default: all)"
+        "--checkpoints",
+        type=selection,
+        default="all",
+        metavar="WHICH",
+        help=f"checkpoints to use: {SELECTIONS} (default: all)",
     )
     for name in SHARED:
         parser.add_argument(f"--{name}", type=TYPES[name], help=FLAGS[name])

@@ -219,17 +219,19 @@ def _add(parser: cli.Parser) -> None:
         "--bound",
         type=POSITIVE,
         default=BOUND,
-        help="largest slope on a plateau, per log step, as a share of the curve's height",
+        help="largest slope on a plateau, per log step, as a fraction of the curve's height",
     )
     parser.add_argument("--z", type=POSITIVE, default=Z, help="standard errors that a change must exceed")
-    parser.add_argument("--length", type=LENGTH, help="length scale of the fit in log step (default: the likeliest)")
+    parser.add_argument(
+        "--length", type=LENGTH, help="length scale of the fit in log step (default: maximum likelihood)"
+    )
     parser.add_argument(
         "--draws",
         type=Whole(1, 100_000, "all of them are in memory"),
         default=DRAWS,
         help="draws of the curve, for the milestones' intervals",
     )
-    parser.add_argument("--seed", type=SEED, default=0, help="of the draws")
+    parser.add_argument("--seed", type=SEED, default=0, help="seed of the draws")
 
 
 COMMAND = Command(

@@ -37,8 +37,8 @@ def add_flag(built: cli.Parser) -> None:
         "--kernel",
         choices=ASKED,
         default=AUTO,
-        help="what computes gradients: compiled C++ (several times faster) or XLA; auto: C++ where model and machine "
-        "allow it, but a resumed run keeps the kernel that it began with",
+        help="gradients by compiled C++ (native; several times faster) or by XLA; auto takes C++ where model and "
+        "machine allow it, but a resumed run keeps the kernel it began with",
     )
 
 

@@ -48,8 +48,8 @@ def add_flags(built: cli.Parser) -> None:
         "--checkpoint_seconds",
         type=Either(INFINITY, math.inf, Number(0.0, 1e9, why="30 years")),
         default=DEFAULT_PERSISTENCE.checkpoint_seconds,
-        help="seconds of training between saves of its state, or more if saving would take over 2 %% of the time; a "
-        "kill loses at most this much training and one chunk of steps, about a second",
+        help="seconds of training between saves of its state, longer if saving would take over 2 %% of the time; a "
+        "killed run loses at most this much training plus one chunk of steps (about a second)",
     )
     built.add_argument(
         "--strict_resume",

@@ -75,16 +75,16 @@ class StackConfig:
     """
 
     attention: tuple[str, ...] = field(
-        ("linear",), "kind of each layer; the last one is used for all further layers", names=ATTENTION_KINDS
+        ("linear",), "attention of each layer; the last kind is used for all further layers", names=ATTENTION_KINDS
     )
     num_layers: int = field(1, "layers", least=1)
     num_heads: int = field(1, "heads of each layer", least=1)
     key_size: int = field(
-        0, "total size of keys and values, summed over heads; 0: a token's width in each head", least=0
+        0, "total size of the keys, and of the values, over all heads; 0: each head has a token's width", least=0
     )
     recurrent: bool = field(False, "all layers share their weights")
-    damping: float = field(1.0, "factor of every residual update", low=0, open_low=True)
-    activation_clip: float = field(0.0, "bound of the activations after each layer; 0: none", low=0)
+    damping: float = field(1.0, "factor that multiplies every residual update", low=0, open_low=True)
+    activation_clip: float = field(0.0, "clip activations to this magnitude after each layer; 0: no clipping", low=0)
     bias: bool = field(False, "biases in attention")
     layer_norm: bool = field(False, "layer normalisation before each layer")
     mlp_width: int = field(0, "hidden channels of an MLP; 0: none", least=0)
@@ -95,7 +95,7 @@ class StackConfig:
     shared_mlp: bool = field(False, "all layers share one MLP")
     mlp_bias: bool = field(True, "biases in the MLP")
     clip_before_mlp: bool = field(False, "apply activation_clip to the MLP's input as well")
-    merged: bool = field(False, "attention's parameters are W_K^T W_Q and P W_V, not four factors")
+    merged: bool = field(False, "parametrise attention by the products W_K^T W_Q and P W_V, not by four matrices")
 
     def __post_init__(self) -> None:
         check_attention(self)
@@ -134,10 +134,12 @@ class ModelConfig(StackConfig):
     """
 
     tokens: str = field(
-        "concatenated", "what a token holds; interleaved_shared: the label in the last channel of x", names=TOKENS
+        "concatenated", "what a token holds (interleaved_shared: the label is in the last channel of x)", names=TOKENS
     )
     pos_enc_size: int = field(0, "channels of the sinusoidal positional encoding concatenated to each token", least=0)
-    prediction_channel: str = field("label", "channel of the query's row that is read", names=PREDICTION_CHANNELS)
+    prediction_channel: str = field(
+        "label", "channel of the query's row in which the prediction is read", names=PREDICTION_CHANNELS
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -282,12 +284,12 @@ class TrainConfig:
     b1: float = field(0.9, "Adam's decay of the first moment")
     b2: float = field(0.98, "Adam's decay of the second moment")
     weight_decay: float = field(0.0, "decoupled weight decay", low=0)
-    grad_clip: float = field(1e-3, "bound of the gradient's global norm; 0: none", low=0)
+    grad_clip: float = field(1e-3, "clip the gradient to this global norm; 0: no clipping", low=0)
     warmup_steps: int = field(0, "steps over which the learning rate rises from 0", least=0)
     schedule: str = field("constant", "learning-rate schedule after the warmup", names=SCHEDULES)
     optimizer: str = field("adamw", "optimizer", names=OPTIMIZERS)
     full_batch: bool = field(False, "every step trains on the first batch")
-    train_only: str = field("", "regular expression: train only parameters whose module/name has a match")
+    train_only: str = field("", "train only parameters whose module/name matches this regular expression")
     micro_batches: int = field(1, "parts into which a batch is split; only one is in memory at a time", least=1)
 
     def __post_init__(self) -> None:
@@ -323,9 +325,9 @@ class ContextConfig:
     ordering: str = field("random", "order of the pairs in {}", names=ORDERINGS)
     difficulty: str = field("gd_error", "what easy2hard and hard2easy sort {} by", names=DIFFICULTIES)
     noise_mode: str = field("clean", "how pairs of {} are corrupted", names=NOISE_MODES)
-    noise_p: float = field(0.0, "share of corrupted pairs in {}", low=0, high=1)
+    noise_p: float = field(0.0, "probability that a pair of {} is corrupted", low=0, high=1)
     noise_sigma: float = field(0.0, "standard deviation of label noise in {}", low=0)
-    noise_placement: str = field("mixed", "where corrupted pairs stand in {}", names=PLACEMENTS)
+    noise_placement: str = field("mixed", "where corrupted pairs are placed in {}", names=PLACEMENTS)
 
     def __post_init__(self) -> None:
         check_fields(self)

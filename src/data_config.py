@@ -39,10 +39,10 @@ class LinearData:
     """
 
     dim: int = field(10, "input dimension, D", least=1)
-    num_pairs: int = field(10, "pairs of a context, N, or of a sequence, K", least=1)
+    num_pairs: int = field(10, "number of pairs in a context (N) or in a sequence (K)", least=1)
     input_distribution: str = field("uniform", "distribution of the inputs", names=INPUT_DISTRIBUTIONS)
     input_range: float = field(
-        1.0, "width of the uniform distribution, standard deviation of the Gaussian one", scale=True, open_low=True
+        1.0, "width of uniform inputs, or standard deviation of Gaussian ones", scale=True, open_low=True
     )
     weight_scale: float = field(1.0, "standard deviation of a task's weights", scale=True, open_low=True)
     noise_std: float = field(0.0, "standard deviation of the labels' noise", scale=True)
@@ -106,7 +106,7 @@ class FileData(LinearData):
 
     SCALING: ClassVar[tuple[str, ...]] = ("x_mean", "x_scale", "y_mean", "y_scale")  # fields that the file says
 
-    file: str = field("", "NPZ or CSV file of contexts of one's own; empty: contexts are drawn")
+    file: str = field("", "NPZ or CSV file of your own contexts; empty: contexts are drawn")
     split_seed: int = field(0, "file: seed of the split into training, evaluation and test contexts", least=0)
     standardize: bool = field(False, "file: rescale inputs and labels to the mean and scale of generated ones")
     x_mean: tuple[float, ...] = field((), "standardize: mean of each input over the training contexts")
@@ -166,24 +166,26 @@ class DataConfig(FileData):
     or its `inverse`. Labels are y = f(w.x) + noise, f the `teacher`.
     """
 
-    num_distractors: int = field(0, "labels of a context replaced by N(0, 1)", least=0)
+    num_distractors: int = field(0, "number of labels in a context that are replaced by draws from N(0, 1)", least=0)
     spectrum: str = field("isotropic", "eigenvalues of the inputs' covariance", names=SPECTRA)
     spectrum_exponent: float = field(1.0, "power_law: exponent a; eigenvalue i is i^-a", low=0)
     condition_number: float = field(
         10.0, "log_spaced, log_uniform: the largest eigenvalue (1) divided by the smallest", low=1
     )
-    eigenvalues: tuple[float, ...] = field((), "given: one for each dimension")
+    eigenvalues: tuple[float, ...] = field((), "given: the eigenvalues, one for each dimension")
     axes: str = field(
-        "coordinates", "axes of the inputs' covariance; rotated: random ones for each context", names=AXES
+        "coordinates", "eigenvectors of the inputs' covariance (rotated: drawn for each context)", names=AXES
     )
     exact_covariance: bool = field(False, "X^T X / N is the covariance in every context, not only on average")
     query_covariance: str = field("inputs", "covariance of the queries", names=QUERY_COVARIANCES)
     task_distribution: str = field("gaussian", "distribution of the tasks", names=TASK_DISTRIBUTIONS)
     task_covariance: str = field(
-        "isotropic", "covariance of the tasks: that of the inputs, or its inverse", names=TASK_COVARIANCES
+        "isotropic",
+        "covariance of the tasks (inputs: equal to the inputs' covariance; inverse: its inverse)",
+        names=TASK_COVARIANCES,
     )
     task_mean: float = field(0.0, "mean of each coordinate of a task")
-    teacher: str = field("linear", "function f of the labels y = f(w.x) + noise", names=TEACHERS)
+    teacher: str = field("linear", "function f in the labels y = f(w.x) + noise", names=TEACHERS)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -338,9 +340,9 @@ class SineData:
     the published code: phi = pi (a - amplitude_low) / (amplitude_high - amplitude_low), a family of one parameter.
     """
 
-    num_pairs: int = field(10, "pairs of a context, N, or of a sequence, K", least=1)
+    num_pairs: int = field(10, "number of pairs in a context (N) or in a sequence (K)", least=1)
     input_range: float = field(
-        1.0, "width of the uniform distribution, standard deviation of the Gaussian one", scale=True, open_low=True
+        1.0, "width of uniform inputs, or standard deviation of Gaussian ones", scale=True, open_low=True
     )
     amplitude_low: float = field(0.1, "smallest amplitude of a sine", low=0)
     amplitude_high: float = field(0.5, "largest amplitude of a sine")

@@ -48,34 +48,36 @@ class DecoderConfig:
 
     num_layers: int = field(1, "layers", least=1)
     num_heads: int = field(1, "heads of each layer", least=1)
-    d_model: int = field(32, "channels of a row")
+    d_model: int = field(32, "width of the residual stream")
     mlp_width: int = field(128, "hidden channels of an MLP; 0: none", least=0)
     layer_norm: bool = field(False, "layer normalisation before each layer")
     block: str = field("gpt2", "kind of a decoder's block", names=BLOCKS)
-    attention_output: bool = field(True, "a matrix after the heads")
-    doubled_residual: bool = field(False, "a block's input is added to its output once more")
+    attention_output: bool = field(True, "apply an output projection after the heads")
+    doubled_residual: bool = field(False, "add a block's input to its output a second time")
     attention: tuple[str, ...] = field(
-        ("softmax",), "kind of each layer; the last one is used for all further layers", names=ATTENTION_KINDS
+        ("softmax",), "attention of each layer; the last kind is used for all further layers", names=ATTENTION_KINDS
     )
     tokens: str = field(
-        "interleaved", "what a token holds; interleaved_shared: the label in the first channel of x", names=SEQUENCES
+        "interleaved",
+        "what a token holds (interleaved_shared: the label is in the first channel of x)",
+        names=SEQUENCES,
     )
     positions: str = field(
         "learned",
-        "how rows know their place; query_key: in queries and keys; relative: by distance",
+        "positional encoding (query_key: added in queries and keys only; relative: by distance)",
         names=POSITIONS,
     )
-    norm: str = field("pre", "layer norms before attention and MLP, or after each sum", names=NORMS)
+    norm: str = field(
+        "pre", "layer norms before attention and MLP (pre), or after each residual sum (post)", names=NORMS
+    )
     mlp_ratio: float = field(0.0, "sets mlp_width to this many times d_model; 0: mlp_width as given", low=0, high=1024)
     activation: str = field(BLOCKS_OWN, "activation function of an MLP", names=(BLOCKS_OWN, *ACTIVATIONS))
     read_out: str = field(
         BLOCKS_OWN,
-        "read-out; label: one channel; token: a token's channels with biases, of which the label's is used",
+        "read-out (label: one channel; token: all channels of a token, with biases; the label's is used)",
         names=(BLOCKS_OWN, *READ_OUTS),
     )
-    loss: str = field(
-        "half_squared_error", "training loss of a prediction, of which the mean is minimised", names=LOSSES
-    )
+    loss: str = field("half_squared_error", "loss of one prediction; training minimises its mean", names=LOSSES)
 
     def __post_init__(self) -> None:
         check_attention(self)

@@ -76,12 +76,19 @@ def add_flags(parser: cli.Parser) -> None:
     """The pairs and the metric."""
     text = "what differs between the two contexts of a pair"
     parser.add_argument("--corruption", choices=CORRUPTIONS, default="labels", help=text)
-    parser.add_argument("--pairs", type=PAIRS, default=200, help="pairs of contexts that are drawn")
-    parser.add_argument("--seed", type=SEED, default=0, help="of the contexts")
-    parser.add_argument("--sigma", type=POSITIVE, default=1.0, help="noise on the labels")
+    parser.add_argument("--pairs", type=PAIRS, default=200, help="number of pairs of contexts to draw")
+    parser.add_argument("--seed", type=SEED, default=0, help="seed of the contexts")
+    parser.add_argument(
+        "--sigma",
+        type=POSITIVE,
+        default=1.0,
+        help="standard deviation of the noise on the labels, for --corruption noise",
+    )
     parser.add_argument("--clean", type=in_path, help="clean contexts of your own (NPZ), with --corrupted")
     parser.add_argument("--corrupted", type=in_path, help="corrupted contexts, as many and as long as the clean ones")
-    parser.add_argument("--metric", default=PREDICTION, help="prediction, squared_error, or the name of a baseline")
+    parser.add_argument(
+        "--metric", default=PREDICTION, help="what is measured: prediction, squared_error, or the name of a baseline"
+    )
     parser.add_argument("--position", type=POSITION, default=-1, help="the pair that is predicted; -1: the last")
 
 

@@ -117,7 +117,7 @@ def _new(row: dict[str, Any], shown: list[dict[str, Any]]) -> Iterator[dict[str,
 
 
 def _add(parser: cli.Parser) -> None:
-    text = f"which: {SELECTIONS} (default: last; with --follow all)"
+    text = f"checkpoints to use: {SELECTIONS} (default: last; with --follow all)"
     parser.add_argument("--checkpoints", type=selection, metavar="WHICH", help=text)
     cli.add_list(parser, "--nbetas", POSITIVE, (), "estimate a curve: at each of these nbeta and each of --gammas")
     cli.add_list(parser, "--gammas", POSITIVE, (), "estimate a curve: at each of these gamma and each of --nbetas")

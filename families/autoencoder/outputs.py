@@ -59,8 +59,8 @@ OUTPUTS = Outputs(
         },
         {"test_loss": columns.at("headline", "loss")},
         meanings={
-            "token_accuracy": "share of the places of unseen strings, pads included, that are decoded as they were",
-            "symbol_accuracy": "share of the symbols of unseen strings that are decoded as they were",
+            "token_accuracy": "fraction of positions in unseen strings, padding included, that are decoded correctly",
+            "symbol_accuracy": "fraction of symbols in unseen strings that are decoded correctly",
             "test_loss": "loss on unseen strings",
         },
     ),

@@ -140,18 +140,18 @@ FLAGS = (
     flag_of(
         DEFAULT, "data.dim", text="input dimension, D; by default noise has variance D/32 and a sequence 2 D pairs"
     ),
-    flag_of(DEFAULT, "data.num_pairs", text="pairs of a sequence, K"),
+    flag_of(DEFAULT, "data.num_pairs", text="number of pairs in a sequence, K"),
     flag_of(DEFAULT, "data.noise_std"),
     flag_of(DEFAULT, "training.weight_decay", text="weight decay of the blocks' weight matrices"),
-    flag_of(DEFAULT, "training.schedule", text="of the learning rate"),
+    flag_of(DEFAULT, "training.schedule", text="learning-rate schedule"),
 )
 CAPACITY = (
     *(
-        Flag(key.rpartition(".")[2], key, str, f"{key} of the config")
+        Flag(key.rpartition(".")[2], key, str, f"sets the config field {key}")
         for key in ("training.batch_size", "training.steps", "training.lr", "model.num_layers", "model.num_heads")
     ),
     flag_of(DEFAULT, "model.d_model", read=str, former=("embed_size",)),
-    Flag("mlp_width", "model.mlp_width", str, "model.mlp_width of the config"),
+    Flag("mlp_width", "model.mlp_width", str, "sets the config field model.mlp_width"),
 )
 
 FAMILY = Family(

@@ -40,7 +40,7 @@ class LanguagesModel(EmbeddedModel):
     `query_in_keys`: the query's own row is among the keys and values, as in the published program.
     """
 
-    features: int = field(0, "channels that an MLP makes of one-hot symbols, with the code `learned`", least=0)
+    features: int = field(0, "features that an MLP computes from one-hot symbols, for the code `learned`", least=0)
     features_width: int = field(64, "hidden channels of that MLP", least=1)
     query_in_keys: bool = field(False, "the query's row is among the keys and values")
 

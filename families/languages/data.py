@@ -32,23 +32,23 @@ class LanguageData:
     languages: tuple[str, ...] = field(
         ("a*bc*", "((a|b)c)*", "(abc?)*"), "regular expressions, tomita1 to tomita7, tomita, or random"
     )
-    unseen_languages: tuple[str, ...] = field(("c*ba*", "((b|c)a)*", "(bca?)*"), "languages that are only tested on")
+    unseen_languages: tuple[str, ...] = field(("c*ba*", "((b|c)a)*", "(bca?)*"), "languages used only for testing")
     alphabet: str = field("", "symbols; empty: those of the expressions")
     num_languages: int = field(0, "how many random languages are trained on", least=0)
-    num_unseen: int = field(0, "how many random languages are only tested on", least=0)
-    num_states: int = field(5, "states of a random automaton before it is made minimal", least=1)
-    num_pairs: int = field(10, "pairs of a context, N, or of a sequence, K", least=1)
+    num_unseen: int = field(0, "how many random languages are used only for testing", least=0)
+    num_states: int = field(5, "states of a random automaton before minimisation", least=1)
+    num_pairs: int = field(10, "number of pairs in a context (N) or in a sequence (K)", least=1)
     negatives: str = field(
         "other_language",
         "how non-member strings are made (default with a single language: random_abc)",
         names=NEGATIVES,
     )
-    positive_share: float = field(0.5, "chance that a label is 1")
-    min_length: int = field(1, "shortest string", least=0)
-    max_length: int = field(20, "longest string", least=1)
-    alignment: str = field("left", "on which side of its padding a string is", names=ALIGNMENTS)
+    positive_share: float = field(0.5, "probability that a label is 1")
+    min_length: int = field(1, "length of the shortest string", least=0)
+    max_length: int = field(20, "length of the longest string", least=1)
+    alignment: str = field("left", "which side of its padding a string is on", names=ALIGNMENTS)
     pool_size: int = field(4096, "strings in the pool, of each language and label", least=1)
-    test_share: float = field(0.2, "share of all strings that is kept for the tests")
+    test_share: float = field(0.2, "fraction of all strings that is held out for testing")
     pool_seed: int = field(0, "seed of random languages, of strings and of the choice of test strings")
 
     def __post_init__(self) -> None:
@@ -87,7 +87,7 @@ class CodeConfig:
     an MLP of the model (`model.features`) on one-hot symbols, trained with it.
     """
 
-    kind: str = field("one_hot", "how strings become vectors", names=CODES, checked=False)
+    kind: str = field("one_hot", "how strings are encoded as vectors", names=CODES, checked=False)
     scale: str = field("whitened", "scaling of the code's features", names=CODE_SCALES, checked=False)
     dim: int = field(16, "channels of a code", least=1)
     constant: bool = field(False, "append a channel that is always 1")

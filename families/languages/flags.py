@@ -29,7 +29,7 @@ LANGUAGE_LISTS = (
         "unseen_languages",
         "data.unseen_languages",
         words_of,
-        "languages only tested on, given as in --languages",
+        "languages used only for testing, given as in --languages",
     ),
 )
 FOLLOWS = {"data.negatives": ""}

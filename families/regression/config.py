@@ -51,7 +51,7 @@ class RegressionConfig(StackRun, OwnDataRun):
     family: ClassVar[str] = "regression"
 
     name: str = "lsa1"
-    step_size_tasks: int = field(65_536, "clean tasks by which gradient descent's step size is chosen", least=2)
+    step_size_tasks: int = field(65_536, "clean tasks on which gradient descent's step size is tuned", least=2)
     baselines: tuple[str, ...] = field((), "further baselines on the test set", names=NAMED_BASELINES, checked=False)
     data: DataConfig = DataConfig()
     model: ModelConfig = ModelConfig()
@@ -196,7 +196,7 @@ def _context_flag(prefix: str, name: str) -> Flag:
     """The flag of a field of the contexts, of both or with a prefix of one alone."""
     section, said = CONTEXTS[prefix], dict(meanings(ContextConfig()))[name]
     text = re.sub(r" (in |of )?{}", "", said.text)
-    text = f"{text}, in {meaning_of(RegressionConfig, section).text} alone" if prefix else text
+    text = f"{text}, in {meaning_of(RegressionConfig, section).text} only" if prefix else text
     other = () if prefix else OTHER_NAMES.get(name, ())
     return Flag(
         prefix + name, f"{section}.{name}", str if said.names else NUMBER_OR_AUTO, text, said.names or None, AUTO, other
@@ -204,7 +204,7 @@ def _context_flag(prefix: str, name: str) -> Flag:
 
 
 NUMBER_OR_AUTO = Either((AUTO,), AUTO, number)
-NUM_PAIRS = flag_of(DataConfig(), "data.num_pairs", read=COUNT, text="pairs of a context, N")
+NUM_PAIRS = flag_of(DataConfig(), "data.num_pairs", read=COUNT, text="number of pairs in a context, N")
 POSITIONAL_ENCODING = flag_of(
     ModelConfig(), "model.pos_enc_size", text="size of the sinusoidal positional encoding concatenated to each token"
 )

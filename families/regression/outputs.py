@@ -62,8 +62,8 @@ BY_POSITION = {  # baselines that know an order or a placement
 
 
 ATTENTION = (
-    Flag("save_attention", "", bool, "capture attention at the end"),
-    Flag("attention_batch", "", COUNT, "tasks to capture attention of", default=512),
+    Flag("save_attention", "", bool, "save attention maps at the end of training"),
+    Flag("attention_batch", "", COUNT, "number of tasks whose attention is saved", default=512),
 )
 
 

@@ -41,13 +41,17 @@ class TokenData:
     num_tokens: int = field(64, "symbols in a sequence, T", least=2)
     chain_order: int = field(1, "markov: number of previous symbols that the next one depends on", least=1)
     concentration: float = field(
-        1.0, "markov: parameter of the Dirichlet distribution of a chain's rows", low=0, high=1000, open_low=True
+        1.0,
+        "markov: parameter of the Dirichlet prior of each row of the transition matrix",
+        low=0,
+        high=1000,
+        open_low=True,
     )
     num_chains: float = field(math.inf, "markov: chains in the pool, M; inf draws a fresh one for each sequence")
     trigger_rate: float = field(0.15, "triggers: probability that a symbol is a trigger", low=0, high=1)
     file: str = field("", "text and triggers: a text file, or a folder of text files; empty: the built-in sample text")
     repeated_share: float = field(
-        0.0, "text: share of training windows that are replaced by repeated random symbols", low=0, high=1
+        0.0, "text: fraction of training windows that are replaced by repeated random symbols", low=0, high=1
     )
     shortest_repeat: int = field(
         0,

@@ -109,7 +109,7 @@ OUTPUTS = Outputs(
         meanings={
             "source": "what sequences are drawn from",
             "test_loss": "cross-entropy on test sequences, nats a symbol",
-            "excess": "test_loss minus that of the best predictor: pool posterior, else Bayes, else order-5 Kneser-Ney",
+            "excess": "test_loss minus the best predictor's: pool posterior, else Bayes, else order-5 Kneser-Ney",
             "test_bayes_loss": "loss of the exact posterior of a fresh chain, or of triggers",
             "test_pool_loss": "loss of the exact posterior of the pool's chains",
             "test_unigram_loss": "loss of the symbol frequencies in the sequence so far",

@@ -26,22 +26,22 @@ pack width; `kernel`, `kernel_why`; seeds; `start`, `end`, `compile_seconds`, `r
 `chunk_steps`, `sources`, `sources_changed`; `keeps_state`, `extends`, `init_from` (docs/contract.md); `bitwise`,
 `resumed_elsewhere`; `error` of a failed run"""
 METRICS = """one JSON object per line, at step 0, every `eval_every` steps, at logarithmically spaced steps and at the
-last: `step, train_loss, eval_loss`, and further numbers on the evaluation batch: of regression `eval_gd_loss,
-eval_preds_diff, eval_model_diff, eval_model_cos`; of layerwise `eval_gd_loss`; of sine `eval_initial_loss`, the loss
-before the context; of diversity the losses and distances `eval_id_...` and `eval_ood_...`; of tokens `eval_losses` by
+last: `step, train_loss, eval_loss`, and further numbers on the evaluation batch: for regression `eval_gd_loss,
+eval_preds_diff, eval_model_diff, eval_model_cos`; for layerwise `eval_gd_loss`; for sine `eval_initial_loss`, the loss
+before the context; for diversity the losses and distances `eval_id_...` and `eval_ood_...`; for tokens `eval_losses` by
 position and `eval_kl_...`, the mean divergence of the model from each predictor; with `--log_norms` `train_grad_norm,
 param_norm, lr`. Files with the names of earlier versions can be read too"""
 SUMMARY = """the last record; `num_steps`; `stopped_early` (`step`, `reason`) if the run ended early; `best` (`step`,
 `eval_loss`) with `--keep_best`; `headline` (losses on the test set with standard errors), `trained`,
-`loss_convention`; of regression `contexts`, `alignment`, `one_step`, `ood`, `copying`; of sine `functions`; of
+`loss_convention`; for regression `contexts`, `alignment`, `one_step`, `ood`, `copying`; for sine `functions`; for
 layerwise `layerwise`"""
-BATCH = """the evaluation batch: `x, y, x_query, y_query, w`; of layerwise and diversity several queries a context
-(`x_query` [B,Q,D], `y_query` [B,Q]); of tokens `x` [B,R], the input symbols, and `y_query` [B,T-1], the symbols to
+BATCH = """the evaluation batch: `x, y, x_query, y_query, w`; for layerwise and diversity several queries a context
+(`x_query` [B,Q,D], `y_query` [B,Q]); for tokens `x` [B,R], the input symbols, and `y_query` [B,T-1], the symbols to
 predict"""
-PREDICTIONS = """predictions on the evaluation batch: of regression `tf, gd` [B]; of sine `before, after` [B]; of
-diversity `id_tf, id_dmmse, id_ridge, ood_...` [B,K]; of tokens log-probabilities [B,T-1] of the next symbols: `tf` and,
-on the first sequences, each predictor"""
-CONTEXTS = """`train` and `eval` settings in force, the difficulty used, and whether each had an effect:
+PREDICTIONS = """predictions on the evaluation batch: for regression `tf, gd` [B]; for sine `before, after` [B]; for
+diversity `id_tf, id_dmmse, id_ridge, ood_...` [B,K]; for tokens log-probabilities [B,T-1] of the next symbols: `tf`
+and, on the first sequences, each predictor"""
+CONTEXTS = """`train` and `eval` settings used, the difficulty used, and whether each had an effect:
 `order_had_effect`, `noise_had_effect`, `placement_had_effect`"""
 ALIGNMENT = """`l2_pred_diff` (RMS), `align_cos` (= `model_cos`), `preds_diff` (mean absolute), `model_diff`, `slope`
 of its predictions on gradient descent's, `eta` and how it was chosen"""
@@ -49,9 +49,10 @@ OOD = """`alpha, test_mse, gd_test_mse` and their standard errors; `labels`: `sc
 inputs, else `kept`"""
 SHIFTS = """`shift, predictor, loss, loss_se`; `closed_form`: the expected loss of the preconditioned step, or the
 `reason` that it has none"""
-ON_CORRUPTED = """losses of predictors that know of the corruption: `gd_clean_step`, `gd_tuned_step`, `linear_mmse`,
-`mask_bayes`; of order and placement: `gd_positions`, `gd_positions_trained`, one step with a step size for each
-position, fitted on the evaluation's or the training's contexts; null with a `reason` where one is not defined"""
+ON_CORRUPTED = """losses of baselines that know how pairs are corrupted: `gd_clean_step`, `gd_tuned_step`,
+`linear_mmse`, `mask_bayes`; of order and placement: `gd_positions`, `gd_positions_trained`, one step with a step size
+for each position, fitted on the evaluation's or the training's contexts; null with a `reason` where one is not
+defined"""
 EVALUATION = (
     "`predictors`: of the model and each baseline on contexts of a user's file, `loss` (half the squared error) with "
     "`loss_se` over contexts, the model's `ratio` to it on the same contexts with `ratio_se`, and the `reason` where "
@@ -74,34 +75,36 @@ best on tasks like the training's), `regressed` and `differentiated` from the mo
 predictions by such a step, and by one step size for all positions; how far the step sizes read are from those
 predicted: `..._rms`, and `..._r2`, null with a `reason` where positions are exchangeable"""
 SEPARATION = """by layer, head and score: clean and noisy means, `auroc` with its interval, `auroc_raw`,
-`auroc_position`, change from the clean twin; the model's influence; gradient descent's values; under `detectors` what
-a detector of corruption reaches (`mask_bayes`, `loo_gd`), on `tasks` contexts; null, never NaN"""
+`auroc_position`, change from the same context without noise; the model's influence; gradient descent's values; under
+`detectors` what how well detectors of corruption separate pairs (`mask_bayes`, `loo_gd`), on `tasks` contexts; null,
+never NaN"""
 OVER_TRAINING = """a row for each snapshot: `tf_loss`; `loss, preds_diff, model_diff, model_cos` of gradient descent
-(`gd_...`) and, for several linear layers, of GD++ with learned rates (`gd_plus_plus_...`); of interleaved tokens `own,
-next, other, other_with_next` of copying.json's `averaged_before_norm`, and `..._x` of its `averaged_before_norm_x`"""
+(`gd_...`) and, for several linear layers, of GD++ with learned rates (`gd_plus_plus_...`); for interleaved tokens `own,
+next, other, other_with_next` as in copying.json's `averaged_before_norm`, and `..._x` of its
+`averaged_before_norm_x`"""
 COPYING = """the first layer's sensitivity to `own, next, other` tokens, and `next_over_other`; in `other_with_next,
-next_over_other_with_next` "other" is all tokens but its own, as published; in the channels of x and y, and in those
-of x alone (`averaged_before_norm_x, per_task_x`); `untrained`: the same before training"""
+next_over_other_with_next` "other" means all tokens but its own, as in the published code; over the channels of x and
+y, and over the channels of x only (`averaged_before_norm_x, per_task_x`); `untrained`: the same before training"""
 SOLUTIONS = """which `solution` of the population loss the layer has found; `swapped_share`: how much of the layer swaps
 inputs and labels; `rank` of the layer's effective step, and its eigenvalues divided by the best step size (`shares`);
 population losses of the layer, of gradient descent (`best`) and of the `mixed` point where it is a minimum"""
 DISTANCE = """the transformer and the algorithms with as many steps: `step` (`final`, or that of a snapshot), `row`,
 `column`, `measure` (`cosine` of sensitivities, `difference`: mean absolute, of predictions, `loss_ratio`: row over
-column; with an empty `column` the `loss` of `row`, and `loss_replaced_N` with N replaced labels), `value`,
+column; if `column` is empty, the `loss` of `row`, and `loss_replaced_N` with N replaced labels), `value`,
 `value_se`; an empty value where one is not defined, with the `reason` of an algorithm"""
 COMPARED = """losses with standard errors, paired ratio and difference, `preds_diff`, `l2_pred_diff`, `model_diff`,
 `model_cos`; in the transformer's run"""
-MAPS = "a head's map in one context, and its mean size over all; of linear attention raw scores of any sign and scale"
+MAPS = "a head's map in one context, and its mean size over all; for linear attention raw scores of any sign and scale"
 
-LLC = """a row for each settings and checkpoint: `settings` (eight hexadecimal digits), `step`, `llc` with its 95 % t
-interval over chains `llc_low`, `llc_high`; `loss` L(w*) and `null_loss` on the fixed set, `draw_loss`, `saturation`,
-`acceptance` of a Metropolis step, `stability` eps (nbeta h_max + gamma), `trend` in standard errors, `r_hat`, `ess`,
-`below` (share of draws below L(w*)), `distance` from w*, `radius` sqrt(d / gamma), `norm` |w*|, `relaxation` 2 / (eps
-gamma) steps, `top_eigenvalue` h_max; `verdict` and `reasons`; the settings"""
-LLC_TRACES = """of a checkpoint's chains: `excess` and `distance` [C,T] of each draw, burn-in included, `fixed_loss` and
-`acceptance` [C,K] of each check; `row`, as JSON, and `parameters`, the SHA-256 of w*"""
-LLC_ADVICE = """`cell` (`eps`, `nbeta`, `gamma`, or null), `reason`, `order` (whether that of the checkpoints depends
-on the setting), `top_eigenvalues` by step"""
+LLC = """a row for each choice of settings and each checkpoint: `settings` (eight hexadecimal digits), `step`, `llc`
+with its 95 % t interval over chains `llc_low`, `llc_high`; `loss` L(w*) and `null_loss` on the fixed set, `draw_loss`,
+`saturation`, `acceptance` of a Metropolis step, `stability` eps (nbeta h_max + gamma), `trend` in standard errors,
+`r_hat`, `ess`, `below` (share of draws below L(w*)), `distance` from w*, `radius` sqrt(d / gamma), `norm` |w*|,
+`relaxation` 2 / (eps gamma) steps, `top_eigenvalue` h_max; `verdict` and `reasons`; the settings"""
+LLC_TRACES = """the chains at a checkpoint: `excess` and `distance` [C,T] of each draw, burn-in included, `fixed_loss`
+and `acceptance` [C,K] of each check; `row`, as JSON, and `parameters`, the SHA-256 of w*"""
+LLC_ADVICE = """`cell` (the chosen `eps`, `nbeta`, `gamma`, or null), `reason`, `order` (whether the order of the
+checkpoints' LLCs depends on the setting), `top_eigenvalues` by step"""
 
 DEVELOPMENT = """a row for each checkpoint: `step, loss, loss_se, weight_norm`; with `--hessian` `hessian_trace,
 hessian_trace_se, hessian_top` of the loss; of diversity `id_..., ood_...` (`mse_noisy`, `mse_noiseless` and the same at
@@ -127,15 +130,15 @@ of its 95 % interval `low`, `high`; `estimate`, the change to first order (none 
 DYNAMICS = """a row for each checkpoint of the run (`trajectory`) and of one random walk of its steps (`random walk`):
 `series`, `step`, scores `pc1, pc2, pc3`, the same smoothed (`..._smooth`), and the smoothed curve's `curvature_...` in
 each plane"""
-DYNAMICS_FACTS = """shares of variance `explained`, and those of cosines, 6 / (pi k)^2 (`cosines`); `forms`, strongest
-first: `checkpoint`, `step`, `point` [3], `strength` (nats), `spread`, `planes`, `p`; `p_forms`, null below fifty
-checkpoints; `null`: the same of `walks` random walks"""
+DYNAMICS_FACTS = """fractions of variance `explained`, and the fractions for cosines, 6 / (pi k)^2 (`cosines`); `forms`,
+strongest first: `checkpoint`, `step`, `point` [3], `strength` (nats), `spread`, `planes`, `p`; `p_forms`, null below
+fifty checkpoints; `null`: the same quantities for `walks` random walks"""
 STAGES = """a row for each stage: `series` (`LLC`, or `loss alone`: nbeta (L_null - L(w*)) in place of the LLC),
 `data_seed`, `init_seed`, `start`, `end` (steps), `type` (A: the LLC rises, B: it falls, `undecided`), `delta_loss`,
 `delta_llc`, each with `..._se`"""
 DEVELOP_TABLE = (
-    "of each checkpoint: `developmental_metrics.csv`, the LLC of each setting (`llc_NAME`, `loss_NAME`, "
-    "`verdict_NAME`, `reasons_NAME`), and components of the essential dynamics"
+    "for each checkpoint: the columns of `developmental_metrics.csv`, the LLC of each setting (`llc_NAME`, "
+    "`loss_NAME`, `verdict_NAME`, `reasons_NAME`), and components of the essential dynamics"
 )
 DEVELOP_STAGES = """a row for each stage and setting: the checkpoints `start` and `end`, `type`, `claimed`, the changes
 `delta_loss` and `delta_llc` with `delta_llc_se`, the `delta_llc` that each null hypothesis gives (`delta_predicted`,
@@ -268,7 +271,7 @@ FILES = (
     ),
     File(layout.LLC, ESTIMATED, LLC),
     File("llc/{SETTINGS}_step_{STEP}.npz", ESTIMATED, LLC_TRACES),
-    File(layout.LLC_FIGURE, ESTIMATED, "the estimates of the settings last asked for, with their diagnostics"),
+    File(layout.LLC_FIGURE, ESTIMATED, "the estimates for the most recent settings, with their diagnostics"),
     File(layout.LLC_CURVE, "`analysis.llc` with `--nbetas` or `--gammas`", LLC_CURVE),
     File(layout.LLC_CURVE_FIGURE, "`analysis.llc` with `--nbetas` or `--gammas`", "the last checkpoint's curve, drawn"),
     File(layout.CURVATURE, "`analysis.curvature`", CURVATURE),
