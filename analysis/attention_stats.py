@@ -1,4 +1,4 @@
-"""Asks whether the attention of a run separates corrupted pairs from clean ones.
+"""Tests whether the attention of a run separates corrupted pairs from clean ones.
 
 python -m analysis.attention_stats --run DIR
 
@@ -177,7 +177,7 @@ def _in_words(numbers: Mapping[str, Any]) -> str:
 
 
 COMMAND = Command(
-    "attention_stats", "Asks whether the attention of a run separates corrupted pairs from clean ones.", measure
+    "attention_stats", "Tests whether the attention of a run separates corrupted pairs from clean ones.", measure
 )
 
 if __name__ == "__main__":

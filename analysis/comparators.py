@@ -1,4 +1,4 @@
-"""Measures baselines that know a run's corruption, order or placement.
+"""Evaluates baselines that know how a run's pairs are corrupted, ordered or placed.
 
 python -m analysis.comparators --run DIR
 
@@ -95,7 +95,7 @@ def _in_words(part: Mapping[str, Any]) -> str:
 
 COMMAND = Command(
     "comparators",
-    "Measures baselines that know of a run's corruption: a tuned step, the best linear predictor, Bayes over masks.",
+    "Evaluates baselines that know how pairs are corrupted: a tuned step, the best linear predictor, Bayes over masks.",
     measure,
 )
 

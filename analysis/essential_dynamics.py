@@ -1,4 +1,4 @@
-"""Finds where a training turns, in the principal components of its outputs.
+"""Finds turning points of a training in the principal components of its outputs.
 
 python -m analysis.essential_dynamics --run DIR, of a run trained with --config.snapshots=true
 
@@ -145,7 +145,7 @@ def _add(parser: cli.Parser) -> None:
 
 COMMAND = Command(
     "essential_dynamics",
-    "Finds where a training turns, in the principal components of its outputs, and compares it with random walks.",
+    "Finds turning points of a training in the principal components of its outputs; compares them with random walks.",
     measure,
     _add,
 )

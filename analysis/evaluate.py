@@ -46,7 +46,7 @@ CONVENTION = "loss: half the squared error, mean over contexts; ratio: the model
 class Evaluation(NamedTuple):
     """`table`: a row for the model and each baseline. `contexts`: a row for each query, with predictions and losses.
 
-    facts: what the baselines were told, and where from.
+    facts: what the baselines were given, such as step sizes, and where each value comes from.
     """
 
     table: pd.DataFrame
@@ -79,12 +79,12 @@ def evaluate(
     estimate: bool = False,
     steps: int | None = None,
 ) -> Evaluation:
-    """A model beside all baselines that are defined, on contexts x [B, N, D], y [B, N], x_query [B, D], y_query [B].
+    """Compares a model with all baselines defined on contexts x [B, N, D], y [B, N], x_query [B, D], y_query [B].
 
     model: a run, a function (x, y, x_query) -> predictions [B], or an array of predictions. Without x_query the last
     pair of each context is the query; for a decoder's run, and an array [B, N], each pair but the first is a query.
     baselines: further functions, by name. training: contexts (x, y[, x_query, y_query]) on which a step size is fitted,
-    and with `estimate` what baselines would have to know. steps: the number of steps for baselines that take steps, 1
+    and with `estimate` what baselines would have to know. steps: how many steps iterative baselines take, 1
     by default; a regression run sets its own. `ConfigError` for what has other shapes, for nan and for a single
     context.
     """
@@ -207,7 +207,7 @@ def write(run: Path, evaluation: Evaluation, data: Path, left_out: int) -> None:
 
 
 def add_flags(parser: cli.Parser) -> None:
-    """The file, and whether what nobody says is estimated."""
+    """Adds the flags: the file, and whether unknown quantities are estimated."""
     parser.add_argument(
         "--data", type=in_path, required=True, help="NPZ or CSV file of contexts, as for --data in training"
     )

@@ -1,4 +1,4 @@
-"""Goes on from a prompt as a run on text does, and says how likely the run finds the prompt.
+"""Continues a prompt with a run on text, and says how likely the run finds the prompt.
 
 python -m analysis.generate --run RUN --prompt TEXT [--symbols N] [--seed S] [--temperature T]
 

@@ -1,4 +1,4 @@
-"""Asks whether the LLC over training measures more than the loss; at the published setting, hardly.
+"""Tests whether the LLC over training measures more than the loss; at the published setting, hardly.
 
 python -m analysis.llc_saturation --run DIR --checkpoints all
 

@@ -1,4 +1,4 @@
-"""A registered baseline by its name, as a function of arrays: in a model's place, or beside one."""
+"""A registered baseline by its name, as a function of arrays, usable like a model or to compare with one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DEFAULT = {REGRESSION: "lsa1", DIVERSITY: "tiny"}  # whose config says what nobo
 
 
 def baseline(name: str, run: Run | None = None) -> Callable[..., np.ndarray]:
-    """f(x, y, x_query) -> predictions [B] of a baseline, with what the run's config says of its contexts.
+    """f(x, y, x_query) -> predictions [B] of a baseline, told the distribution of contexts that the run's config says.
 
     Without a run the contexts are taken for the default ones of the arrays' sizes: inputs U(-1/2, 1/2), tasks N(0, I),
     labels without noise, or with variance D/32 for predictors of sequences; algorithms take one step. Predictors of

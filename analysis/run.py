@@ -44,10 +44,10 @@ def own_weights(value: Any) -> Any:
 
 
 class Run:
-    """A run: its directory `path`, and what that holds.
+    """A run: its directory `path`, and what is in it.
 
-    With `params` it is the same run with other weights: those of the checkpoint at `step`, or a user's own; kept_as:
-    the word behind RUN@ that names these weights, a step or best.
+    With `params` it is the same run with other weights: a checkpoint's at `step`, or a user's own. kept_as: the suffix
+    in RUN@STEP or RUN@best that names these weights.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Run:
 
     @property
     def has_own_weights(self) -> bool:
-        """Whether its weights are not its directory's final ones but a checkpoint's, the best, or the user's own."""
+        """Whether its weights are a checkpoint's, the best record's or the user's own, not the final ones."""
         return self._params is not None
 
     def __fspath__(self) -> str:
@@ -71,7 +71,7 @@ class Run:
 
     @cached_property
     def config(self) -> RunConfig:
-        """The frozen config that it was trained with; `StoreError` if this is no run."""
+        """The frozen config that it was trained with; `StoreError` if this is not a run."""
         config: RunConfig = rundir.read_config(self.path)
         return config
 
@@ -124,12 +124,12 @@ class Run:
 
     @property
     def best(self) -> Run:
-        """The run with the parameters of its record with the least eval_loss; `StoreError` if it did not keep them."""
+        """The run with the parameters of its lowest eval_loss; `StoreError` if it did not keep them."""
         found = best_params.read(self.path)
         return self._with(found.params, found.step, BEST)
 
     def with_params(self, params: Mapping[str, Mapping[str, Any]]) -> Run:
-        """The same run with weights of yours; `StoreError` if they are another model's."""
+        """The same run with your weights; `StoreError` if they do not fit its model."""
         from icl_lab.analysis.loaded_run import shapes_of
         from icl_lab.store.params import flattened
         from icl_lab.store.readers import check_arrays
@@ -144,7 +144,7 @@ class Run:
         return run
 
     def with_file(self, path: str | os.PathLike[str]) -> Run:
-        """The same run, with its contexts read from another file that holds the same ones."""
+        """The same run, with the same contexts read from another file, such as a copy."""
         config: Any = self.config
         run = Run(self.path, self._params, self.step, self.kept_as)
         moved = replace(config, data=replace(config.data, file=os.path.abspath(path)))

@@ -46,7 +46,7 @@ __all__ = [
 
 
 def load_run(run: RunOrPath) -> Run:
-    """A run: its config, parameters, model, metrics and summary, read when they are asked for (`analysis.run.Run`).
+    """Opens a run; its config, parameters, model, metrics and summary are read when used (`analysis.run.Run`).
 
     `StoreError` if there is no run.
     """
@@ -91,7 +91,7 @@ def table(path: RunOrPath = "runs") -> pd.DataFrame:
 def presets(model: str | None = None) -> pd.DataFrame:
     """All models with their families and presets; for one model, its fields and their values in each preset.
 
-    `ConfigError` for a model that is not known.
+    `ConfigError` for an unknown model.
     """
     import pandas as pd
 
@@ -110,7 +110,7 @@ def presets(model: str | None = None) -> pd.DataFrame:
 
 
 def train(model: str | RunConfig = "lsa1", **settings: Any) -> Run:
-    """Trains a model, or the config of another run, in a directory below `runs/`, and gives the run.
+    """Trains a model, or the config of another run, in a directory below `runs/`, and returns the run.
 
     Settings are the flags of `icl-lab run MODEL` and the fields of its config, under their names (`presets(model)`):
     `preset`, `seed`, `steps`, `lr`, `num_layers`, ..., `out` for another directory, `overwrite` to train again,
@@ -118,7 +118,7 @@ def train(model: str | RunConfig = "lsa1", **settings: Any) -> Run:
 
     A finished run of the same config is returned and not trained again. An interrupted training raises
     `KeyboardInterrupt` and keeps its state: repeat the same call to resume it. `ConfigError` and `UsageError` for
-    settings that are not possible, `Diverged` if losses stop being finite.
+    impossible settings, `Diverged` if losses stop being finite.
     """
     from icl_lab.analysis.run import Run
     from icl_lab.lab.guest import as_guest
@@ -137,11 +137,11 @@ def sweep(
     runs_dir: RunOrPath | None = None,
     **more: Any,
 ) -> pd.DataFrame:
-    """Trains a model, or several, at each point of a grid with each seed, and gives the table, a row for each run.
+    """Trains a model, or several, at each point of a grid with each seed, and returns the table, one row for each run.
 
         sweep("lsa1", {"num_layers": [1, 2], ("lr", "steps"): [(1e-3, 1000), (1e-4, 5000)]}, seeds=range(5))
 
-    An axis is a field, or a tuple of fields that move together. `settings` and further keyword arguments are
+    An axis is a field, or a tuple of fields whose values change together. `settings` and further keyword arguments are
     those of `icl_lab.sweeps.sweep.sweep`. The table is `out` (results_MODEL.csv), the runs are in `runs_dir`
     (runs/sweep_MODEL); finished ones are not trained again. `UserError`, with the command's message, if anything fails.
     """
@@ -196,10 +196,10 @@ def batch_from_arrays(
 
 
 def capture(run: RunOrPath, batch: Batch, names: str | Sequence[str] = "*") -> dict[str, np.ndarray]:
-    """The activations of a run on a batch at addresses that match, as "blocks.0.attn.pattern" or "*.resid_post" do.
+    """Activations of a run on a batch, by address; names: patterns, as "blocks.0.attn.pattern" or "*.resid_post".
 
     Addresses, axes and shapes are what `icl-lab analysis.activations --run RUN` prints. `ConfigError` for a name that
-    matches none, and for a batch of other sizes than the run's.
+    matches none, and for a batch whose sizes are not the run's.
     """
     from icl_lab.analysis import activations
 
@@ -214,10 +214,10 @@ def patch(
     head: int | None = None,
     position: int | None = None,
 ) -> np.ndarray:
-    """The predictions [B, ...] when activations are replaced by arrays, or transformed by functions of JAX.
+    """The predictions [B, ...] with activations patched: values maps addresses to arrays or JAX functions.
 
-    If layer, head or position (a row of tokens; below 0: from the end) is given, only there. One compiled program
-    serves all arrays, layers, heads and positions. `ConfigError` for what does not fit.
+    layer, head and position (a row of tokens; negative: from the end) restrict the patch to that place. One
+    compiled program serves all arrays, layers, heads and positions. `ConfigError` for what does not fit.
     """
     from icl_lab.analysis import activations
     from icl_lab.src.patching import Site
@@ -235,10 +235,10 @@ def ablate(
     position: int | None = None,
     shift: int = 1,
 ) -> np.ndarray:
-    """The predictions [B, ...] with some activations ablated; for a head, name "blocks.0.attn.result", and give `head`.
+    """The predictions [B, ...] with some activations ablated; for a head, ablate "blocks.0.attn.result" with `head`.
 
-    how: zero; mean, over the contexts; resample, those of the context `shift` places further on. layer, head,
-    position and errors are as for `patch`.
+    how: zero; mean, the mean over contexts; resample, the activations of the context `shift` places later in the batch.
+    layer, head, position and errors are as for `patch`.
     """
     from icl_lab.analysis import activations
     from icl_lab.src.patching import Site
@@ -253,8 +253,9 @@ def ablate(
 def baseline(name: str, run: RunOrPath | None = None) -> Callable[..., np.ndarray]:
     """A registered baseline as a function (x, y, x_query) -> predictions [B], which takes a `Batch` too.
 
-    What it has to know, such as a step size or the noise, is taken from the run's config or, without a run, from the
-    defaults for contexts of the arrays' sizes. `ConfigError` where it is not defined (`analysis.named_baseline`).
+    What the baseline must know, such as a step size or the noise, comes from the run's config or, without a run, from
+    the defaults for contexts of the arrays' sizes. `ConfigError` where the baseline is not defined
+    (`analysis.named_baseline`).
     """
     from icl_lab.analysis import named_baseline
 
@@ -273,15 +274,15 @@ def evaluate(
     estimate: bool = False,
     steps: int | None = None,
 ) -> Evaluation:
-    """A model beside all baselines that are defined on contexts x [B, N, D], y [B, N], x_query [B, D], y_query [B].
+    """Compares a model with all baselines defined on contexts x [B, N, D], y [B, N], x_query [B, D], y_query [B].
 
     model: a run or its path, a function (x, y, x_query) -> predictions [B], of any library, or an array of predictions.
     Without x_query the last pair of each context is the query; a decoder, and an array [B, N], predict every pair.
     baselines: functions of yours, by name. training: contexts (x, y[, x_query, y_query]) on which a step size of
-    gradient descent is fitted. estimate: estimate what baselines have to know from the training contexts or, without
-    them, from the pairs; if it is false, baselines that need more than is given are null, with the reason.
+    gradient descent is fitted. estimate: estimate what baselines must know from the training contexts or, without
+    them, from the pairs; if false, baselines that need more than is given are null, with the reason.
 
-    Gives `table`, with standard errors over contexts, and `contexts`, a row for each query (`analysis.evaluate`).
+    Returns `table`, with standard errors over contexts, and `contexts`, a row for each query (`analysis.evaluate`).
     """
     from icl_lab.analysis import evaluate as analysis
 

@@ -1,4 +1,4 @@
-"""autoencoder: learns codes of strings, which runs of languages with --code autoencoder use."""
+"""autoencoder: learns encodings of strings, for runs of languages with --code autoencoder."""
 
 from icl_lab.runners import command
 

@@ -1,4 +1,4 @@
-"""sine: an MLP below one linear layer, on sines; with --control, an MLP below one step of descent."""
+"""sine: an MLP followed by one linear layer, on sines; with --control, by one step of gradient descent."""
 
 from icl_lab.runners import command
 

@@ -24,7 +24,7 @@ class Batch(NamedTuple):
 def context_shapes(
     tasks: int, pairs: int, dim: int, queries: tuple[int, ...] = (), weights: int | None = None
 ) -> dict[str, tuple[int, ...]]:
-    """The shapes of a `Batch`, by field: of one query a task or of several, and of as many weights as dimensions."""
+    """The shapes of a `Batch`, by field: with one or several queries a task, and one weight for each dimension."""
     shapes: dict[str, tuple[int, ...]] = {"x": (tasks, pairs, dim), "y": (tasks, pairs)}
     shapes |= {"x_query": (tasks, *queries, dim), "y_query": (tasks, *queries)}
     return shapes | {"w": (tasks, dim if weights is None else weights)}
@@ -42,6 +42,6 @@ class TokenBatch(NamedTuple):
 
 
 class StringBatch(NamedTuple):
-    """B strings: symbols uint8 [B, L], pads being the number behind the last symbol."""
+    """B strings: symbols uint8 [B, L], padding being the number after the last symbol's."""
 
     symbols: Array

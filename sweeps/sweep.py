@@ -58,8 +58,8 @@ def sweep(
     flags.
 
     Finished runs are not trained again: after Ctrl-C (a KeyboardInterrupt, as usual), repeat the call to continue.
-    `UserError`, with the sentence that the command prints, for what cannot be done; where runs failed, it comes after
-    the table is written.
+    `UserError`, with the command's message, for anything that cannot be done. If runs fail, it is raised after the
+    table is written.
     """
     models = [model] if isinstance(model, str) else [*model]
     require(bool(models), "model is an empty list; it needs at least one model")

@@ -39,9 +39,9 @@ FLAT = 1e-6  # of the largest eigenvalue: below it a direction is flat, which ga
 
 
 class Problem(NamedTuple):
-    """What an LLC is of: parameters taken apart, data of n samples, what moves [d], the null predictor's loss if known.
+    """The inputs of an LLC: split parameters, n samples, the mask of sampled parameters, the null predictor's loss.
 
-    asked, arguments: what is measured of draws besides, and what a source of steps is given (`sampling.Asked`).
+    asked: what else is measured on draws (`sampling.Asked`). arguments: what the source of steps is given.
     """
 
     split: Split
@@ -98,7 +98,7 @@ def llc(
     draws, thin: chains from w*, draws left out, draws kept, steps between two. sampler: "sgld", "rmsprop", "sghmc"
     (with friction) or "hmc" (all samples, needs blackjax).
     mask: which parameters move: a regular expression of leaf names "a/b/c", or a pytree of booleans or boolean arrays.
-    null_loss: the loss of a predictor that knows nothing, with which saturation is measured; without it saturation is
+    null_loss: the loss of a predictor that ignores the input, needed to measure saturation; without it saturation is
     not checked. descend: steps of full-batch descent from w* before the chains. measured_on: a second data set, on
     which the draws' loss is measured too. per_sample: keep all samples' losses at each draw, traces["losses"]
     [C, T, n]. observe(params) -> an array to keep at each draw, traces["observed"]. predict: False skips the quadratic
@@ -211,7 +211,7 @@ def chosen_eps(settings: Settings, top: float) -> float:
 
 
 def shorter_eps(traces: Mapping[str, np.ndarray], settings: Settings) -> float | None:
-    """A smaller eps, where one that the Hessian at w* chose is too large for where the chains go; None where it is not.
+    """A smaller eps where the one chosen by the Hessian at w* is too large where the chains go; None where it is not.
 
     The Hessian bounds eps for a quadratic loss alone. Where w^4 decides the draws meet another curvature: along u it is
     about (D - 1) E[u.grad L] / E|u|^2 of a loss of degree D. A quarter where a chain diverged, or steps are rejected.
@@ -250,7 +250,7 @@ def llc_over_training(
 ) -> list[Estimate]:
     """The LLC at each of several (step, params), by one compiled program; settings are those of `llc`.
 
-    keep: a folder in which each estimate is stored as it is made, one file for each step: the same call then goes on
+    keep: a folder in which each estimate is stored as it is made, one file for each step; repeating the call continues
     after the last of them. A file of other parameters, data or settings is refused (`StoreError`), never trusted by its
     name.
     """

@@ -37,17 +37,23 @@ ENOUGH = 4  # checks of a chain after its burn-in, for R-hat
 class Estimate:
     """An LLC with its interval, its verdict and everything that the verdict is based on.
 
-    value, low, high, error: the LLC, its 95 % t interval over chains and its standard error. verdict, pull, order,
-    reasons: what it measures (`analysis.llc.verdict`). d_nbeta, d_gamma, degree: logarithmic derivatives and the
-    degree, with their standard errors (`analysis.llc.derivatives`); prediction: what a quadratic loss would give, in
-    four parts. loss, null_loss, draw_loss: L(w*), the null predictor's loss, the draws' mean loss; saturation: where
-    draw_loss lies between loss (0) and null_loss (1). acceptance: how likely a Metropolis step of size eps is accepted;
-    stability: eps (nbeta h_max + gamma); trend: last less first quarter over its standard error; r_hat, ess: of losses
-    on fixed samples; below: the share of these that lie below L(w*). distance: mean |w - w*|; radius: sqrt(d / gamma),
-    the distance that the pull alone would give; norm: |w*|; all three of the parameters that move. relaxation: the
-    steps, 2 / (eps gamma), in which a flat direction forgets w*; relaxed: the share of the prediction that chains of
-    this length show. descent: distance and gain of loss of the descent before the chains. measured: the LLC on the
-    second data set, with low and high. traces: [C, T] and [C, K], burn-in included.
+    value, low, high, error: the LLC, its 95 % t interval over chains and its standard error.
+    verdict, pull, order, reasons: what it measures (`analysis.llc.verdict`).
+    d_nbeta, d_gamma, degree: logarithmic derivatives and the degree, with standard errors (`analysis.llc.derivatives`).
+    prediction: what a quadratic loss would give, in four parts.
+    loss, null_loss, draw_loss: L(w*), the null predictor's loss and the mean loss of the draws.
+    saturation: where draw_loss lies between loss (0) and null_loss (1).
+    acceptance: the probability that a Metropolis step of size eps is accepted.
+    stability: eps (nbeta h_max + gamma).
+    trend: the last quarter's mean minus the first's, over its standard error.
+    r_hat, ess: of the losses on fixed samples; below: the fraction of these that lie below L(w*).
+    distance, radius, norm: mean |w - w*|; sqrt(d / gamma), the distance that the pull alone would give; |w*|. All three
+    are of the sampled parameters.
+    relaxation: the steps, 2 / (eps gamma), in which a flat direction forgets w*.
+    relaxed: the fraction of the prediction that chains of this length show.
+    descent: the distance and the drop in loss of the descent before the chains.
+    measured: the LLC on the second data set, with low and high.
+    traces: [C, T] and [C, K], burn-in included.
     """
 
     value: float
@@ -169,10 +175,10 @@ def of_traces(
     top_eigenvalue: float = math.nan,
     descent: tuple[float, float] = (0.0, 0.0),
 ) -> Estimate:
-    """The estimate of chains: excess [C, T], and what else there is of `sgld.Draws`, burn-in included.
+    """The estimate from chains: excess [C, T] and the available fields of `sgld.Draws`, burn-in included.
 
-    null_loss: None where no null predictor is known, so that saturation is not asked for.
-    norm, parameters: |w*| and the number of what moves.
+    null_loss: None where no null predictor is known; saturation is then not measured.
+    norm, parameters: |w*| and the number of sampled parameters.
     """
     kept = _kept(traces, settings.burn_in)
     excess, chains = kept["excess"], len(kept["excess"])
@@ -276,7 +282,7 @@ def diagnose(
     spectrum: Spectrum | None = None,
     top_eigenvalue: float = math.nan,
 ) -> Estimate:
-    """Judges traces that any tool has drawn: the estimate, its interval, and what it measures.
+    """The estimate, interval and verdict from the traces of any sampler's chains.
 
     traces: excess [C, T], the loss of every draw less L(w*) (of its own batch, or of all data); and, if available,
     distance [C, T] |w - w*|, slope [C, T] (w - w*).grad L, fixed_loss [C, K] on fixed samples. eps: of the step w
@@ -313,7 +319,7 @@ def diagnose(
 
 
 def t_quantile(chains: int) -> float:
-    """The limit that a t variable of chains - 1 degrees of freedom exceeds in size with a chance of one in twenty."""
+    """The 97.5 % quantile of Student's t with chains - 1 degrees of freedom."""
     from scipy import special
 
     return float(special.stdtrit(chains - 1, 1 - CHANCE / 2))

@@ -32,7 +32,7 @@ def influence(losses: np.ndarray, observable: np.ndarray) -> Covariances:
     """-Cov(l_i, phi) of losses [C, T, n] with an observable [C, T] or [C, T, m], of the same draws: [n] or [n, m].
 
     losses: `traces["losses"]` of `icl_lab.llc(..., per_sample=True)`; observable: `traces["observed"]`, or the losses
-    themselves, each without its burn-in. `ConfigError` for arrays of other draws.
+    themselves, each without its burn-in. `ConfigError` for arrays whose chains and draws differ.
     """
     of_samples = np.asarray(losses, np.float64)
     observed = np.asarray(observable, np.float64)

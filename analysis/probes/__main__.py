@@ -1,4 +1,4 @@
-"""Linear probes: what can be read off the activations of a run, layer by layer and row by row.
+"""Linear probes: what can be decoded from the activations of a run, layer by layer and row by row.
 
 python -m analysis.probes --run DIR [--targets w,gd] [--target FILE.npz] [--activations "blocks.*.resid_post"]
     [--positions all] [--steps N] [--eta X] [--tasks N]
@@ -77,7 +77,7 @@ def _in_words(row: Scored, table: Sequence[Scored]) -> Scored:
     return shown | controls
 
 
-COMMAND = Command("probes", "Asks what linear probes read off the activations of a run.", measure, add_flags)
+COMMAND = Command("probes", "Fits linear probes to the activations of a run.", measure, add_flags)
 
 if __name__ == "__main__":
     COMMAND.launch()

@@ -55,7 +55,7 @@ FAMILY = Family(
     MODELS,
     switches={"control": ({"sine": "sine_control"}, "train the control, sine_control")},
     about={
-        "sine": "regression of sines: an MLP below one linear layer",
+        "sine": "regression of sines: an MLP followed by one linear layer",
         "sine_control": "its control: the same MLP below one step of gradient descent",
     },
 )
