@@ -27,6 +27,8 @@ from icl_lab.store.outputs import out_folder
 
 OUT = Path("site")
 PAGES = ("docs", "report", "CHANGELOG.md")
+# a link to a state of the explorer or of the page on orders; Sphinx knows no such place, so the site has it as HTML
+STATE = re.compile(r"\[([^]\n]+)\]\((\S*\b(?:explorer|orders))\.md#(v1\b[^)\s]*)\)")
 
 
 def main(argv: list[str]) -> int:
@@ -96,7 +98,8 @@ def stage(source: Path) -> None:
             shutil.copy2(place, source / name)
     _lead_to_the_results_table(source)
     for page in source.rglob("*.md"):
-        page.write_text(within(page, source, page.read_text(encoding="utf-8")), encoding="utf-8")
+        text = within(page, source, page.read_text(encoding="utf-8"))
+        page.write_text(STATE.sub(r'<a href="\2.html#\3">\1</a>', text), encoding="utf-8")
     listed = "\n".join(f"reference/{page.stem}" for page in in_order(source / "docs" / "reference.md"))
     with (source / "docs" / "reference.md").open("a", encoding="utf-8") as file:
         file.write(f"\n```{{toctree}}\n:hidden:\n\n{listed}\n```\n")
