@@ -101,7 +101,8 @@ def check_extra(package: str) -> None:
 
 def _lacking(package: str) -> str:
     if package not in EXTRAS:  # one that only the library uses, of whatever version the user has
-        return f"{sys.executable or 'python'} lacks the package {package}; {_installation(package)}"
+        name = PACKAGES.get(package, package)
+        return f"{sys.executable or 'python'} lacks the package {name}; {_installation(name)}"
     pinned = f"requirements-{EXTRAS[package]}.txt"
     what = f"-r {pinned}" if os.path.exists(os.path.join(ROOT, pinned)) else f"'icl-lab[{EXTRAS[package]}]'"
     return f"{sys.executable or 'python'} lacks the package {package}; {_installation(what)}"
