@@ -22,6 +22,14 @@ class Posterior(NamedTuple):
     log_evidence: np.ndarray
 
 
+class Sampled(NamedTuple):
+    """A posterior by sampling: as `Posterior`, and the Monte Carlo standard error [B, N] of the mean."""
+
+    mean: np.ndarray
+    log_evidence: np.ndarray
+    standard_error: np.ndarray
+
+
 def before(terms: np.ndarray) -> np.ndarray:
     """sum_{j<k} terms[..., j] [..., N]: entry 0 is 0."""
     summed = np.cumsum(terms, axis=-1)
