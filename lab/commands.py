@@ -30,7 +30,10 @@ STARTED_BY_OTHERS = (
 # heading -> the folders, or files, whose commands stand below it
 GROUPS = {
     "Training": ("runners",),
-    "Sweeps": ("sweeps", "eval_order", "eval_noise", "eval_diversity", "eval_languages", "eval_tokens"),
+    "Sweeps": (
+        *("sweeps", "eval_order", "eval_noise", "eval_diversity", "eval_languages", "eval_tokens"),
+        "eval_functions",
+    ),
     "Studies": ("studies",),
     "Analyses": ("analysis", "baselines"),
     "Figures": ("plots",),

@@ -52,6 +52,13 @@ def _of_languages(name: str) -> Callable[..., Any]:
     return write
 
 
+def _functions(loaded: LoadedRun) -> Any:
+    """Losses of a run on functions, of its baselines and of Bayes."""
+    from icl_lab.analysis import functions  # brings SciPy and scikit-learn
+
+    return functions.measure_test_set(loaded)
+
+
 def _vocabulary(loaded: LoadedRun) -> None:
     """The vocabulary of a run on text."""
     from icl_lab.analysis import vocabulary  # brings SciPy too
@@ -78,6 +85,7 @@ ANALYSES: dict[str, Callable[..., Any]] = {
     "sine_functions": compare_sine.write_functions,
     "vocabulary": _vocabulary,
     "strings": _of_languages("strings"),
+    "functions": _functions,
     "languages": _of_languages("write"),
     "languages_layer": _of_languages("write_layer"),
 }

@@ -72,7 +72,7 @@ def config_flags(family: Family) -> list[Flag]:
     """The flags that set fields of a family's config."""
     known = leaves(preset(next(iter(family.models))).to_dict()).values()
     return [flag for flag in COMMON_FLAGS if flag.key in known] + [
-        flag for flag in family.flags if flag not in family.lists
+        flag for flag in (*family.flags, *family.flags_of_kinds) if flag not in family.lists
     ]
 
 
@@ -91,7 +91,7 @@ def keys_of(model: str, names: Iterable[str]) -> dict[str, str]:
 
 def keys_of_flags(family: Family) -> dict[str, str]:
     """{name: key} of the flags of a family's runners and sweeps that set fields."""
-    flags = (*config_flags(family), *family.lists, *family.axes)
+    flags = (*config_flags(family), *family.lists, *family.all_axes)
     return {name: flag.key for flag in flags for name in (flag.name, *flag.short, *flag.former)}
 
 
@@ -136,8 +136,10 @@ def parser(models: str | Sequence[str], prog: str, description: str) -> cli.Pars
     )
     cli.add_quiet(built)
     cli.add_config_help(built)
+    of_kinds = family.flags_of_kinds  # which say their defaults themselves
     for flag in config_flags(family):
-        value = f" (preset: {value_at(defaults, flag.key)})" if flag.default is None else ""
+        has_value = flag.default is None and flag not in of_kinds
+        value = f" (preset: {value_at(defaults, flag.key)})" if has_value else ""
         value = "" if value == " (preset: )" else value
         add_flag(built, flag, value)
     cli.add_word_lists(built, family.lists)

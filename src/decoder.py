@@ -96,15 +96,15 @@ def block_kernels(params: Params) -> Any:
     return hk.data_structures.map(lambda module, name, _: module.startswith("layer_") and name == "w", params)
 
 
-def decode(tokens: Array, model: DecoderConfig, hook: Hook = no_hook) -> Array:
-    """Predictions [B, K] from tokens [B, 2K, W]; to be called inside `hk.transform`.
+def decode(tokens: Array, model: DecoderConfig, hook: Hook = no_hook, outputs: int = 0) -> Array:
+    """Predictions [B, K], or [B, K, outputs], from tokens [B, 2K, W]; to be called inside `hk.transform`.
 
     Without a hook the last block computes the inputs' rows alone. A block's prediction is what the read-out makes of
     its rows; nothing follows from it.
     """
     _, num_rows, token_width = tokens.shape
     stream, positions = Embedding(model, "embed")(tokens, hook)
-    read_out = read_out_of(model, token_width)
+    read_out = read_out_of(model, token_width, outputs)
     rows = np.arange(num_rows)
     for layer in range(model.num_layers):
         last = layer == model.num_layers - 1 and hook is no_hook
@@ -240,14 +240,14 @@ def each_head_alone(pooled: Array) -> Array:
     return alone.reshape(size, heads, rows, heads * channels)
 
 
-def read_out_of(model: DecoderConfig, token_width: int) -> ReadOut:
+def read_out_of(model: DecoderConfig, token_width: int, outputs: int = 0) -> ReadOut:
     """From the stream at the inputs' rows [B, K, d] to predictions [B, K]: channel 0 of a token's, or of one.
 
-    A token's channels have biases, the one channel has none.
+    Of several outputs they are its first channels, [B, K, outputs]. A token's channels have biases, others have none.
     """
     reads_token = choices_of(model).read_out == "token"
-    channels, norm = token_width if reads_token else 1, model.layer_norm and model.norm == "pre"
-    return ReadOut(lambda: Linear(channels, model, reads_token, False, "linear"), norm, "read_out")
+    channels, norm = token_width if reads_token else max(outputs, 1), model.layer_norm and model.norm == "pre"
+    return ReadOut(lambda: Linear(channels, model, reads_token, False, "linear"), norm, "read_out", outputs)
 
 
 class Linear(hk.Module):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -15,6 +15,35 @@ from icl_lab.src.checks import in_range, one_of, size
 from icl_lab.src.checks import scale as check_scale
 
 KEY = "meaning"  # of a field's metadata
+
+
+class OfKinds:
+    """A section of a config that comes in several kinds, each a frozen dataclass with fields of its own.
+
+    `kind`, a field, is the name of a section's kind; a field that several kinds have is of one type in all.
+    """
+
+    kind: str
+
+    @classmethod
+    def registered(cls) -> Mapping[str, type[Any]]:
+        """The kinds that there are, by name."""
+        raise NotImplementedError(f"{cls.__name__} lacks registered")
+
+
+def kinds_of(section: type[Any]) -> Mapping[str, type[Any]]:
+    """The kinds of a section by name; of a section that comes in one kind alone, none."""
+    return section.registered() if issubclass(section, OfKinds) else {}
+
+
+def every_kind(section: type[Any]) -> dict[str, dict[str, Any]]:
+    """{field: {kind: default}} of the fields that kinds of a section have, `kind` itself left out."""
+    found: dict[str, dict[str, Any]] = {}
+    for kind, of_kind in kinds_of(section).items():
+        for each in dataclasses.fields(of_kind):
+            if each.name != "kind":
+                found.setdefault(each.name, {})[kind] = each.default
+    return found
 
 
 class Meaning(NamedTuple):

@@ -39,6 +39,12 @@ def binary_cross_entropies(logits: Array, labels: Array) -> Array:
     return jax.nn.softplus(logits) - jnp.broadcast_to(labels, logits.shape) * logits
 
 
+def logistic_losses(logits: Array, labels: Array) -> Array:
+    """-log p(label) = log(1 + exp(-label z)) of logits z and labels -1 or 1, of their shape, in nats."""
+    same_shape(leading=True, logits=logits, labels=labels)
+    return jax.nn.softplus(-jnp.broadcast_to(labels, logits.shape) * logits)
+
+
 def cross_entropies(logits: Array, labels: Array) -> Array:
     """-log p(label) [...] of logits [..., V] and labels [...], whole numbers below V, in nats."""
     same_shape(leading=True, logits=logits[..., 0], labels=labels)
@@ -52,7 +58,8 @@ LOSSES: dict[str, Callable[[Array, Array], Array]] = {
     "half_squared_error": half_squared_errors,
     "absolute_error": absolute_errors,
     "binary_cross_entropy": binary_cross_entropies,
+    "logistic_loss": logistic_losses,
     "cross_entropy": cross_entropies,
 }
 # losses whose prediction has the shape of the target
-OF_A_NUMBER = ("half_squared_error", "absolute_error", "binary_cross_entropy")
+OF_A_NUMBER = ("half_squared_error", "absolute_error", "binary_cross_entropy", "logistic_loss")

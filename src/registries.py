@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from icl_lab.src.registry import Registry, Selection
+from icl_lab.src.registry import Deferred, Registry, Selection
 
 Function = Callable[..., Any]
 
@@ -213,11 +213,34 @@ SCHEDULES = Registry(
     {name: Schedule() for name in ("constant", "cosine", "linear_up_down", "cosine_oscillation")},
     reserved=("triangle", "swing"),  # what the last two were called first
 )
+FUNCTION_CLASSES: Registry[Any] = Registry("function class", {})  # name -> a `FunctionClass`, of `families.functions`
+for _module, _classes in {
+    "linear": {
+        **{"linear": "Linear", "noisy_linear": "NoisyLinear", "sparse_linear": "SparseLinear"},
+        **{"sign_vector": "SignVector", "quadratic": "Quadratic"},
+    },
+    "smooth": {"relu_network": "ReluNetwork", "fourier": "Fourier"},
+    "tree": {"decision_tree": "DecisionTree"},
+    "labelled": {
+        **{"linear_classification": "LinearClassification", "logistic_regression": "LogisticRegression"},
+        **{"nearest_neighbour": "NearestNeighbour", "prototypes": "Prototypes"},
+    },
+    "boolean": {
+        **{"conjunctions": "Conjunctions", "disjunctions": "Disjunctions", "parities": "Parities"},
+        "majority": "Majority",
+    },
+    "mixtures": {
+        **{"two_noise_levels": "TwoNoiseLevels", "regression_or_classification": "RegressionOrClassification"},
+        "fourier_orders": "FourierOrders",
+    },
+}.items():
+    for _name, _class in _classes.items():
+        FUNCTION_CLASSES.build_in(_name, Deferred(f"icl_lab.families.functions.classes.{_module}", _class))
 PURPOSES: Registry[int] = Registry("key purpose", {})  # name -> number; the built-in ones are `src.prng.Purpose`
 
 ALL: tuple[Registry[Any], ...] = (
     *(ORDERINGS, NOISE_MODES, INPUT_DISTRIBUTIONS, TASK_DISTRIBUTIONS, ATTENTION_KINDS, SCHEDULES, BASELINES),
-    PURPOSES,
+    *(FUNCTION_CLASSES, PURPOSES),
 )
 # field of a config -> where its word, or its words, are registered
 FIELDS: Mapping[str, Registry[Any]] = {
@@ -228,6 +251,7 @@ FIELDS: Mapping[str, Registry[Any]] = {
     "ordering": ORDERINGS,
     "noise_mode": NOISE_MODES,
     "schedule": SCHEDULES,
+    "kind": FUNCTION_CLASSES,
 }
 
 BY_DIFFICULTY = Selection(ORDERINGS, lambda ordering: ordering.by_difficulty)

@@ -8,6 +8,7 @@ within T_2 within ..., and all of them hold the root task, number 0. Raventos et
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -67,14 +68,16 @@ def sequences_with(key: Array, data: PoolData, w: Array) -> Batch:
     return Batch(x, y, x, y, w)
 
 
-def tokenise(batch: Batch, layout: str = "interleaved") -> Array:
+def tokenise(batch: Any, layout: str = "interleaved") -> Array:
     """Rows (0, x_1), (y_1, 0), ..., (0, x_K), (y_K, 0): [B, 2K, D + 1], the label in channel 0.
 
-    interleaved_shared: rows x_1, (y_1, 0, ..., 0), ...: [B, 2K, D], the label where x has its first coordinate. Garg et
-    al. 2022, Sec. 3.
+    Labels y [B, K, C] have C channels. interleaved_shared: rows x_1, (y_1, 0, ..., 0), ...: [B, 2K, D], the label where
+    x has its first coordinates. Garg et al. 2022, Sec. 3.
     """
     size, pairs, dim = batch.x.shape
-    own = int(TOKENS[layout].own_label_channel)
+    labels = batch.y if batch.y.ndim == 3 else batch.y[:, :, None]
+    channels = labels.shape[-1]
+    own = channels * int(TOKENS[layout].own_label_channel)
     inputs = jnp.pad(batch.x, ((0, 0), (0, 0), (own, 0)))
-    outputs = jnp.pad(batch.y[:, :, None], ((0, 0), (0, 0), (0, dim + own - 1)))
+    outputs = jnp.pad(labels, ((0, 0), (0, 0), (0, dim + own - channels)))
     return jnp.stack([inputs, outputs], axis=2).reshape(size, 2 * pairs, dim + own)

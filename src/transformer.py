@@ -121,13 +121,15 @@ def normalise(tokens: Array, wanted: bool, name: str) -> Array:
 class ReadOut(hk.Module):
     """From rows [B, Q, W] to predictions [B, Q]: a layer norm, if wanted, then channel 0 of a linear map.
 
-    Every call shares its parameters, so it may look at the rows of any layer.
+    With `outputs` above 0 predictions are its first channels, [B, Q, outputs]. Every call shares its parameters, so it
+    may look at the rows of any layer.
     """
 
-    def __init__(self, linear: Callable[[], Callable[[Array], Array]], layer_norm: bool, name: str):
+    def __init__(self, linear: Callable[[], Callable[[Array], Array]], layer_norm: bool, name: str, outputs: int = 0):
         super().__init__(name=name)
-        self.linear, self.layer_norm = linear, layer_norm
+        self.linear, self.layer_norm, self.outputs = linear, layer_norm, outputs
 
     def __call__(self, rows: Array) -> Array:
         """The predictions."""
-        return self.linear()(normalise(rows, self.layer_norm, "norm"))[:, :, 0]
+        channels = self.linear()(normalise(rows, self.layer_norm, "norm"))
+        return channels[:, :, : self.outputs] if self.outputs else channels[:, :, 0]

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 from icl_lab.lab.configs.earlier_names import renamed
 from icl_lab.lab.configs.family import AUTO
-from icl_lab.lab.configs.presets import value_at
 from icl_lab.lab.configs.registry import family_of_model
+from icl_lab.lab.configs.run import default_of
 from icl_lab.runners import flags
 from icl_lab.src.checks import UsageError, require
 from icl_lab.src.words import in_brackets, parted
@@ -74,8 +74,8 @@ def checked_keys(model: str, axes: Axes) -> dict[str, str]:
 
 def keys_of_lists(model: str, keys: Iterable[str]) -> set[str]:
     """The fields, among those of these keys, whose value is a list."""
-    defaults = family_of_model(model).config()
-    return {key for key in keys if isinstance(value_at(defaults, key), tuple)}
+    kind = family_of_model(model).config
+    return {key for key in keys if isinstance(default_of(kind, key), tuple)}
 
 
 def read_list(value: Any) -> Any:

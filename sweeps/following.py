@@ -49,7 +49,7 @@ def lines(grid: Grid, points: Sequence[Point]) -> Iterator[str]:
 
 
 def _differs(field: str, configs: Sequence[Fields]) -> bool:
-    return any(config[field] != configs[0][field] for config in configs)
+    return any(config.get(field) != configs[0].get(field) for config in configs)
 
 
 def _may_follow(field: str, swept: Mapping[str, str], family: Family) -> bool:
@@ -64,7 +64,9 @@ def _followed(field: str, swept: Sequence[str], configs: Sequence[Fields]) -> Fo
         for axes in combinations(swept, number):
             values: dict[tuple[str, ...], set[str]] = {}
             for config in configs:
-                values.setdefault(tuple(in_words(config[axis]) for axis in axes), set()).add(in_words(config[field]))
+                values.setdefault(tuple(in_words(config.get(axis)) for axis in axes), set()).add(
+                    in_words(config.get(field))
+                )
             if all(len(each) == 1 for each in values.values()):
                 return Followed(axes, {at: value for at, (value,) in values.items()})
     return None

@@ -55,7 +55,7 @@ class Grid:
     @property
     def by_field(self) -> bool:
         """Whether there are axes beside those of the models' families."""
-        own = {flag.name for model in self.models for flag in family_of_model(model).axes}
+        own = {flag.name for model in self.models for flag in family_of_model(model).all_axes}
         return not own.issuperset(self.axes)
 
     @property

@@ -35,7 +35,7 @@ def add_flags(built: cli.Parser, family: Family, defaults: Mapping[str, Sequence
     seeds = "seeds of data and initialisation, as in 0,1,2 or 0-4"
     cli.add_list(built, "--seeds", SEEDS, defaults.get("seeds", (0, 1, 2)), seeds)
     built.add_argument("--preset", default="default", help="values of the fields that are not set or swept")
-    for flag in family.axes:
+    for flag in family.all_axes:
         options = [f"--{name}" for name in (flag.name, *flag.short)]
         text = str(Meaning(flag.text, flag.choices or ()))
         cli.add_list(built, options, or_auto(flag), defaults.get(flag.name, (AUTO,)), text)
@@ -55,7 +55,7 @@ def add_flags(built: cli.Parser, family: Family, defaults: Mapping[str, Sequence
 
 def _settings(family: Family) -> list[Flag]:
     """The runner's flags that set a field and are no axes."""
-    swept = {flag.key for flag in family.axes}
+    swept = {flag.key for flag in family.all_axes}
     return [flag for flag in config_flags(family) if flag.key not in swept]
 
 
@@ -73,7 +73,7 @@ def grid_of(
     A field that --sweep or --zip names replaces a flag's axis that has its default. Defaults that say how contexts are
     drawn are left out where these are a file's.
     """
-    values_of = {flag.name: getattr(flags, flag.name) for flag in family.axes}
+    values_of = {flag.name: getattr(flags, flag.name) for flag in family.all_axes}
     axes: dict[Axis, Sequence[Any]] = {name: values for name, values in values_of.items() if values != [AUTO]}
     further = axes_of_sweep.of_words(flags.sweep, flags.zip)
     of_all = {flag.key: getattr(flags, flag.name) for flag in _settings(family)} | list_values(family, flags)
@@ -87,7 +87,7 @@ def grid_of(
             given = axes.pop(flag.name)
             require(given == [*defaults.get(flag.name, ())], f"{flag.name} is swept twice, by its flag and by a field")
     if FILE & {*settings, *(name for axis in further for name in axes_of_sweep.fields(axis))}:
-        drawn = {flag.name for flag in family.axes if flag.key.startswith("data.")}
+        drawn = {flag.name for flag in family.all_axes if flag.key.startswith("data.")}
         by_default = {name for name in drawn if axes.get(name) == [*defaults.get(name, ())]}
         axes = {name: values for name, values in axes.items() if name not in by_default}
     axes, settings, weights = named({**axes, **further}, settings)
@@ -97,4 +97,4 @@ def grid_of(
 def _replaced(model: str, family: Family, axes: Mapping[Axis, Any], further: Axes) -> list[Flag]:
     """The flags of axes whose field another axis has too."""
     keys = keys_of(model, [name for axis in further for name in axes_of_sweep.fields(axis)]).values()
-    return [flag for flag in family.axes if flag.name in axes and flag.key in keys]
+    return [flag for flag in family.all_axes if flag.name in axes and flag.key in keys]

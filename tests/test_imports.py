@@ -19,7 +19,7 @@ FLOORS = (
     ("analysis",),
     ("runners",),
     ("sweeps", "utils_log", "utils_attention"),
-    ("studies", "eval_order", "eval_noise", "eval_diversity", "eval_languages", "eval_tokens"),
+    ("studies", "eval_order", "eval_noise", "eval_diversity", "eval_languages", "eval_tokens", "eval_functions"),
     ("icl_lab",),
     ("demos_ref", "tutorials", "scripts", "benchmarks", "docs"),  # as its readers, they may use the library
 )

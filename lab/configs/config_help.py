@@ -11,7 +11,7 @@ from ml_collections import ConfigDict
 from icl_lab.lab.configs.keys import OUTSIDE
 from icl_lab.lab.configs.presets import resolve, without_meaning
 from icl_lab.lab.configs.registry import named
-from icl_lab.lab.configs.run import fields_of
+from icl_lab.lab.configs.run import default_like, fields_of
 from icl_lab.src.fields import meanings
 
 TYPES = {bool: "true/false", int: "whole number", float: "number", str: "word", tuple: "words", list: "words"}
@@ -19,12 +19,11 @@ TYPES = {bool: "true/false", int: "whole number", float: "number", str: "word", 
 
 def fields(config: ConfigDict, reserved: Sequence[str] = ()) -> Iterator[tuple[str, str, str, str]]:
     """(dotted name, type, value, meaning) of each field of a preset, less those `reserved`."""
-    family = named(config.family)
-    resolved = resolve(config)
+    family, resolved = named(config.family), resolve(config)
     said = dict(meanings(resolved))
     idle = (*OUTSIDE, "preset", *reserved, *without_meaning(resolved))
     unset, values = _leaves(config.to_dict()), _leaves(fields_of(resolved))
-    for name, default in _leaves(fields_of(family.config())).items():
+    for name, default in _leaves(fields_of(default_like(resolved))).items():
         if name not in idle and name.partition(".")[0] not in idle:
             follows = family.follows.get(name) or family.follows.get(name.partition(".")[0])
             value = follows if unset[name] is None and follows else values[name]

@@ -7,14 +7,14 @@ A family is a folder with three modules: `config`, which has this; `task`, with 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 from icl_lab.lab.configs.run import RunConfig
 from icl_lab.src.batch import Batch, context_shapes
 from icl_lab.src.config import Architecture
-from icl_lab.src.fields import meanings
+from icl_lab.src.fields import every_kind, kinds_of, meaning_of, meanings
 from icl_lab.src.words import words_of
 
 Values = Mapping[str, Any]  # field, in full or by its last name -> value
@@ -89,6 +89,21 @@ class Family:
         return tuple(flag for flag in self.flags if flag.read is words_of)
 
     @property
+    def flags_of_kinds(self) -> tuple[Flag, ...]:
+        """A flag for each field of sections that come in several kinds (`src.fields.OfKinds`), plugins' among them."""
+        sections = ((each.name, type(each.default)) for each in fields(self.config))
+        return tuple(
+            Flag(name, f"{section}.{name}", type(next(iter(kinds.values()))), _text_of_kinds(kind, name, kinds))
+            for section, kind in sections
+            for name, kinds in every_kind(kind).items()
+        )
+
+    @property
+    def all_axes(self) -> tuple[Flag, ...]:
+        """Its axes, and those of sections that come in several kinds."""
+        return (*self.axes, *self.flags_of_kinds)
+
+    @property
     def name(self) -> str:
         """The family's name."""
         return self.config.family
@@ -96,6 +111,12 @@ class Family:
     def module(self, part: str) -> str:
         """The dotted name of another module of its folder."""
         return f"{self.config.__module__.rpartition('.')[0]}.{part}"
+
+
+def _text_of_kinds(section: type[Any], name: str, defaults: Mapping[str, Any]) -> str:
+    """What a field of some kinds means, and its default in each of them."""
+    meaning = meaning_of(kinds_of(section)[next(iter(defaults))], name)
+    return f"{meaning} ({', '.join(f'{kind}: {default}' for kind, default in defaults.items())})"
 
 
 def flag_of(

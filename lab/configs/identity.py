@@ -11,7 +11,7 @@ from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 from icl_lab.lab.configs.earlier_names import first_fields
-from icl_lab.lab.configs.run import Config, RunConfig, Seeds, seeds_of, with_seeds
+from icl_lab.lab.configs.run import Config, RunConfig, Seeds, kinds_in, seeds_of, with_seeds
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,14 +53,20 @@ def ids_by_seeds(config: RunConfig) -> Callable[[Seeds], str]:
 
 def _differing(config: RunConfig) -> dict[str, Any]:
     """The fields of a config that differ from its family's defaults, under their first names."""
-    kind: Any = type(config)
-    return differences(first_fields(config), _default_fields(kind))
+    return differences(first_fields(config), _default_fields(*kinds_in(config)))
 
 
 @cache
-def _default_fields(kind: type[RunConfig]) -> Mapping[str, Any]:
-    """The fields of a family's default config, under their first names."""
-    return first_fields(kind()) | {"plugins": []}  # a family's own plugin is in its defaults too
+def _default_fields(kind: type[RunConfig], *of_kinds: tuple[str, type[Any]]) -> Mapping[str, Any]:
+    """The fields of a family's default config, under their first names.
+
+    Sections of several kinds are of these, so that only a field that differs from its kind's default counts, and of
+    the kind itself the name, where it is not the family's default.
+    """
+    defaults = first_fields(kind())
+    for name, section in of_kinds:
+        defaults[name] = first_fields(section()) | {"kind": defaults[name]["kind"]}
+    return defaults | {"plugins": []}  # a family's own plugin is in its defaults too
 
 
 def _text(family: str, values: dict[str, Any]) -> str:

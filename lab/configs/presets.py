@@ -20,9 +20,10 @@ from icl_lab.lab.configs.family import AUTO
 from icl_lab.lab.configs.identity import with_dependencies
 from icl_lab.lab.configs.keys import OUTSIDE, find_key, leaves
 from icl_lab.lab.configs.registry import family_of, family_of_model, named
-from icl_lab.lab.configs.run import RunConfig, fields_of, made_of
+from icl_lab.lab.configs.run import RunConfig, default_of, fields_of, kind_in, made_of
 from icl_lab.lab.flag_types import INFINITY, whole
-from icl_lab.src.checks import UsageError, require
+from icl_lab.src.checks import ConfigError, UsageError, require
+from icl_lab.src.fields import OfKinds, every_kind
 from icl_lab.src.words import words_of
 
 
@@ -33,6 +34,8 @@ def preset(model: str, name: str = "default", num_layers: int | None = None, rec
     """
     family = family_of_model(model)
     config: dict[str, Any] = {"family": family.name, **fields_of(family.config(name=model, preset=name))}
+    for section, kind in sections_of_kinds(family.config).items():
+        config[section] = {"kind": kind.kind, **dict.fromkeys(every_kind(kind))}
     chosen, keys = family.models[model][name], leaves(config)
     values = dict(chosen.values)
     if num_layers is not None and "num_layers" in keys:
@@ -49,6 +52,26 @@ def preset(model: str, name: str = "default", num_layers: int | None = None, rec
         owner = config[section] if section else config
         owner[field] = dict.fromkeys(owner[field]) if isinstance(owner[field], dict) else None
     return ConfigDict(config).lock()
+
+
+def sections_of_kinds(kind: type[RunConfig]) -> dict[str, type[Any]]:
+    """The sections of a family's config that come in several kinds, by name."""
+    sections: dict[str, Any] = {each.name: each.default for each in dataclasses.fields(kind)}
+    return {name: type(value) for name, value in sections.items() if isinstance(value, OfKinds)}
+
+
+def of_one_kind(values: Mapping[str, Any], name: str, section: type[Any]) -> dict[str, Any]:
+    """What a section of several kinds has of its kind's fields, with their defaults where nothing is said.
+
+    `ConfigError` for a field of another kind.
+    """
+    kind = kind_in(values, section)
+    own = {each.name for each in dataclasses.fields(kind)}
+    given = {field: value for field, value in values.items() if value is not None}
+    for field in given.keys() - own:
+        others = ", ".join(every_kind(section)[field])
+        raise ConfigError(f"{field} is a field of {others}, but {name} is {values['kind']}")
+    return fields_of(kind()) | given
 
 
 def title_of(config: RunConfig) -> str:
@@ -95,7 +118,8 @@ Values: TypeAlias = ConfigDict | dict[str, Any]  # of a preset; a dict checks no
 
 def set_values(config: Values, *groups: Mapping[str, Any]) -> None:
     """Sets fields by key, later groups last. Text is parsed to the field's type; None and "auto" leave it as it is."""
-    defaults, known = named(config["family"]).config(), leaves(config)
+    kind, known = named(config["family"]).config, leaves(config)
+    defaults = kind()
     with config.ignore_type() if isinstance(config, ConfigDict) else nullcontext():
         for name, value in (item for values in groups for item in values.items()):
             if value is None or value == AUTO:
@@ -105,7 +129,7 @@ def set_values(config: Values, *groups: Mapping[str, Any]) -> None:
             section, _, field = key.rpartition(".")
             owner = config[section] if section else config
             value = earlier.value(value, owner[field]) if earlier else value
-            value = parse(value, value_at(defaults, key), name) if isinstance(value, str) else value
+            value = parse(value, default_of(kind, key), name) if isinstance(value, str) else value
             owner[field] = todays_value(type(value_at(defaults, section) if section else defaults), field, value)
 
 
@@ -118,6 +142,8 @@ def completed(config: Values) -> RunConfig:
     """The same before it knows of runs and arrays."""
     values: dict[str, Any] = config.to_dict() if isinstance(config, ConfigDict) else dict(config)
     family = named(values.pop("family"))
+    for name, section in sections_of_kinds(family.config).items():
+        values[name] = of_one_kind(values[name], name, section)
     resolved: RunConfig = made_of(family.config.complete(values), family.config)
     return resolved
 
@@ -141,7 +167,13 @@ def check_given(config: RunConfig, *groups: Mapping[str, Any]) -> None:
 
 def command_of(config: RunConfig) -> str:
     """The command that trains a config: `runners.run MODEL` with what differs from its preset, quoted for a shell."""
-    begun = fields_of(completed(preset(config.name, config.preset)))
+    first = preset(config.name, config.preset).to_dict()
+    of_kinds = sections_of_kinds(type(config))
+    changed = {f"{name}.kind": getattr(config, name).kind for name in of_kinds}
+    set_values(first, changed)
+    begun = fields_of(completed(first))
+    for name, section in of_kinds.items():
+        begun[name]["kind"] = section.kind
     words = [*typed("runners.run").split(), config.name]
     if config.preset != RunConfig.preset:
         words += ["--preset", config.preset]

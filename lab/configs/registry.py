@@ -22,7 +22,7 @@ from icl_lab.src.words import did_you_mean
 
 Part = TypeVar("Part")
 
-for _name in ("regression", "layerwise", "sine", "diversity", "autoencoder", "languages", "tokens"):
+for _name in ("regression", "layerwise", "sine", "diversity", "autoencoder", "languages", "tokens", "functions"):
     FAMILIES.build_in(_name, Deferred(f"icl_lab.families.{_name}.config", "FAMILY"))
 
 

@@ -14,9 +14,9 @@ from icl_lab.lab.configs.stopping import condition_of
 from icl_lab.lab.flag_types import whole_value
 from icl_lab.lab.loaded_plugins import LOADED, plugin_of
 from icl_lab.lab.registries import FAMILIES
-from icl_lab.src.checks import ConfigError, require
+from icl_lab.src.checks import ConfigError, one_of, require
 from icl_lab.src.config import TrainConfig
-from icl_lab.src.fields import check_fields, field
+from icl_lab.src.fields import OfKinds, check_fields, every_kind, field, kinds_of
 from icl_lab.src.registries import FIELDS
 from icl_lab.src.registry import Registry
 
@@ -237,9 +237,41 @@ def fields_of(config: Any) -> dict[str, Any]:
 def made_of(values: Mapping[str, Any], kind: type[Any]) -> Any:
     """A config of a kind from what `fields_of` gave. Missing fields take their defaults; unknown ones are an error."""
     require(isinstance(values, Mapping), f"a config must be an object, not {type(values).__name__}")
+    kind = kind_in(values, kind)
     known = {each.name: each for each in dataclasses.fields(kind)}
     require(set(values) <= set(known), f"unknown config fields: {', '.join(sorted(set(values) - set(known)))}")
     return kind(**{name: _value(known[name], value) for name, value in values.items()})
+
+
+def kind_in(values: Mapping[str, Any], section: type[Any]) -> type[Any]:
+    """The class of a section with these values: of several kinds the one that they name; else the section's own."""
+    if not (kinds := kinds_of(section)):
+        return section
+    name = values.get("kind", section.kind)
+    one_of("kind", name, kinds)
+    return kinds[name]
+
+
+def default_of(kind: type[RunConfig], key: str) -> Any:
+    """The default of a field of a family's config, by its dotted key: of a section of kinds, of any that has it."""
+    section, _, name = key.rpartition(".")
+    owner = getattr(kind(), section) if section else kind()
+    if not hasattr(owner, name) and (of_kinds := every_kind(type(owner)).get(name)):
+        return next(iter(of_kinds.values()))
+    return getattr(owner, name)
+
+
+def kinds_in(config: RunConfig) -> tuple[Any, ...]:
+    """The class of a config, and (name, class) of each of its sections that comes in several kinds."""
+    sections = ((each.name, getattr(config, each.name)) for each in dataclasses.fields(config))
+    return (type(config), *((name, type(value)) for name, value in sections if isinstance(value, OfKinds)))
+
+
+def default_like(config: Config) -> Config:
+    """The default config of a family, whose sections are of the kinds of a config's."""
+    kind, *sections = kinds_in(config)
+    default: Config = kind(**{name: section() for name, section in sections})
+    return default
 
 
 def _value(each: dataclasses.Field[Any], value: Any) -> Any:

@@ -56,8 +56,8 @@ OTHERWISE = {
         for model in ("lsa1", "lsa1_pe", "twolayer")
     },
     ("plots/style.py", "axes"): "of a figure",
-    **{(f"sweeps/{file}.py", "axes"): "of a grid" for file in ("following", "grid", "grid_flags")},
-    ("runners/flags.py", "axes"): "of a grid",
+    **{(f"sweeps/{file}.py", "axes"): "of a grid" for file in ("following", "grid")},
+    ("lab/configs/family.py", "axes"): "of a family",
     ("benchmarks/compiling.py", "train"): "a method",
     ("benchmarks/growth.py", "base"): "of a logarithm",
     ("benchmarks/measurements.py", "train"): "a method",

@@ -43,6 +43,7 @@ NOT_USED = {
     "eval_noise",
     "eval_diversity",
     "eval_languages",
+    "eval_functions",
     "eval_tokens",
 }  # no estimate in a sweep's runs
 NOT_USED |= {"analysis.stages"}  # it reads estimates

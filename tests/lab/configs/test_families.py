@@ -4,6 +4,7 @@ from dataclasses import fields
 
 import pytest
 
+from icl_lab.families.functions.config import Curriculum
 from icl_lab.families.languages.data import CodeConfig, LanguageData
 from icl_lab.families.tokens.data import TokenData
 from icl_lab.lab.configs.keys import OUTSIDE, find_key, leaves
@@ -42,6 +43,8 @@ def test_families_differ_in_their_fields() -> None:
         *("negative_share", "model.dim", "model.hidden", "model.input"),
         *(f"data.{field.name}" for field in fields(TokenData) if field.name != "file"),
         "model.embedding_std",
+        *("function.kind", "data.num_functions", "data.num_prompts", "fitted_prompts"),
+        *(f"curriculum.{field.name}" for field in fields(Curriculum)),
     }
     assert {family for family, _ in OF_OTHERS} == {*FAMILIES}
 

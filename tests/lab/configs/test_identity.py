@@ -35,6 +35,9 @@ OF_PRESETS = {
     "triggers": {"default": "ffc6b5af217503c2", "paper": "c8faba7552189e5d"},
     "text": {"default": "288537580bbd7030", "paper": "12abe0186998b6d8"},
     "text_control": {"default": "9f9e23bcd4bf134b", "paper": "a0b17da50538edb4"},
+    "functions_tiny": {"default": "f1adb2f921878dae", "paper": "9439ba7483e67973"},
+    "functions_small": {"default": "fc2dc8e58b2a4e0f", "paper": "bdd86d21d3f89a5b"},
+    "functions_standard": {"default": "77f1d3d87dd625f2", "paper": "0f7a7efc5dc38c92"},
 }
 
 

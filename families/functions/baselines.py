@@ -1,0 +1,285 @@
+"""What decoders are compared with on prompts of functions: each predicts label k from the pairs before it.
+
+Predictions are what a model gives: numbers, logits of labels -1 and 1, or C logits. The posterior over a pool's
+functions is dMMSE of any class: a model that memorises its pool predicts like it, one that learns the class like Bayes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from icl_lab.baselines.functions import adam_network, gaussian, lasso, linear, nearest, trees
+from icl_lab.baselines.functions.finite import pool_posterior
+from icl_lab.baselines.functions.mixture import class_probabilities
+from icl_lab.baselines.functions.posterior import before
+from icl_lab.families.functions import task
+from icl_lab.families.functions.batch import FunctionBatch
+from icl_lab.families.functions.classes.mixtures import members_posteriors
+from icl_lab.families.functions.config import FunctionsConfig
+from icl_lab.families.functions.function_class import CLASSES, NUMBER, SIGN, FunctionClass, Parameters
+from icl_lab.families.functions.sequences import is_listed
+from icl_lab.lab.environment import UnusableEnvironment
+from icl_lab.src.checks import ConfigError
+from icl_lab.src.prng import Purpose
+
+CERTAIN = 1e-12  # a probability of 0 or 1 is taken to be so far from it
+OTHER_PROMPTS = 4096  # that the constant is measured on
+CHOOSING_PROMPTS = 1000  # that penalties are chosen on
+FITTED_POSITIONS = 8  # at which methods are fitted anew
+LABELS_AT_ONCE = 2**20  # of a pool's functions, in memory
+MOST_LABELS = 2**27  # of a pool's functions, that are compared with labels in all
+NEIGHBOURS = 3
+PRIOR, BAYES, POOL, ORACLE, LIKELIER = "prior", "bayes", "pool", "oracle", "likelier"
+
+Predict = Callable[[FunctionBatch], np.ndarray]  # of a batch in NumPy -> predictions [b, K], or [b, K, C]
+
+
+class Predictor(NamedTuple):
+    """A predictor, and the number of prompts that it is computed of; nan where it is not computed."""
+
+    predict: Predict
+    prompts: int
+
+
+def predictors(config: FunctionsConfig) -> dict[str, Predictor]:
+    """The predictors of a run, by name."""
+    function, count = config.function, config.test_tasks
+    found = {PRIOR: Predictor(constant(config), count)}
+    if has_posterior(function, config.data.dim):
+        found[BAYES] = bayes(config)
+    if config.data.num_functions < math.inf:
+        found[POOL] = of_pool(config)
+    if len(function.members) > 1:
+        found |= {name: Predictor(predict, count) for name, predict in of_members(function).items()}
+    return found | {name: BASELINES[name](config) for name in function.baselines}
+
+
+def predictions_on(config: FunctionsConfig, batch: FunctionBatch) -> Iterator[tuple[str, np.ndarray | str]]:
+    """(name, predictions on the first b prompts, as many as it is for) of each predictor; or why it is not defined."""
+    for name, predictor in predictors(config).items():
+        part = jax.tree.map(lambda leaf: np.asarray(leaf)[: predictor.prompts], batch)  # noqa: B023
+        try:
+            yield name, predictor.predict(part)
+        except (ConfigError, UnusableEnvironment) as reason:
+            yield name, str(reason)
+
+
+def references(config: FunctionsConfig, prefix: str) -> tuple[str, ...]:
+    """The predictors that a model can at best be as good as, the first that is defined: of a pool its posterior."""
+    return (*[POOL] * (prefix == "id"), BAYES, ORACLE, config.function.best_known)
+
+
+def as_predictions(target: str, means: np.ndarray) -> np.ndarray:
+    """What a model would predict that has these mean labels [B, K], or probabilities of classes [B, K, C]."""
+    if target == NUMBER:
+        return means
+    if target == CLASSES:
+        return np.log(np.clip(means, CERTAIN, 1))
+    certain = np.clip(means, CERTAIN - 1, 1 - CERTAIN)
+    logits: np.ndarray = np.log1p(certain) - np.log1p(-certain)
+    return logits
+
+
+# --- predictors of any class ---
+
+
+def constant(config: FunctionsConfig) -> Predict:
+    """The best constant: 0 of numbers, else the logit of the share of other prompts' labels; of a mixture, each's."""
+    function, other = config.function, task.prompts(config, Purpose.FITTED, OTHER_PROMPTS)
+    targets, number = np.asarray(other.y_query), np.asarray(other.member)
+    best = [_constant(member, targets[number == i]) for i, member in enumerate(function.members)]
+    return lambda batch: np.broadcast_to(np.stack(best)[batch.member][:, None], (*batch.y.shape, *np.shape(best[0])))
+
+
+def _constant(function: FunctionClass, targets: np.ndarray) -> np.ndarray:
+    if function.target == CLASSES:
+        shares = np.array([np.mean(targets == number) for number in range(function.num_classes)])
+        return as_predictions(CLASSES, shares)
+    return as_predictions(function.target, np.asarray(targets.mean() if function.target == SIGN else 0.0))
+
+
+def has_posterior(function: FunctionClass, dim: int) -> bool:
+    """Whether a class's posterior is known: given by the class, or over its functions, all of which are listed."""
+    if len(function.members) > 1:
+        same = len({member.target for member in function.members}) == 1
+        return same and all(has_posterior(member, dim) for member in function.members)
+    return type(function).posterior is not FunctionClass.posterior or is_listed(function, dim)
+
+
+def bayes(config: FunctionsConfig) -> Predictor:
+    """The exact posterior of a class."""
+    function, dim = config.function, config.data.dim
+    if type(function).posterior is not FunctionClass.posterior:
+        return Predictor(_by_posterior(function), min(config.test_tasks, function.posterior_prompts))
+    prior = np.asarray(function.log_prior(dim))
+    return _over(config, function.every(dim), prior, int(function.count(dim)))
+
+
+def _by_posterior(function: FunctionClass) -> Predict:
+    def predict(batch: FunctionBatch) -> np.ndarray:
+        found = function.posterior(batch.x, batch.y)
+        assert found is not None
+        return as_predictions(function.members[0].target, found.mean)
+
+    return predict
+
+
+def of_pool(config: FunctionsConfig) -> Predictor:
+    """The posterior over the functions of a run's pool."""
+    size = int(config.data.num_functions)
+    return _over(config, task.functions_of_pool(config), np.full(size, -math.log(size)), size)
+
+
+def _over(config: FunctionsConfig, functions: Parameters, log_prior: np.ndarray, size: int) -> Predictor:
+    function, most = config.function, max(2, MOST_LABELS // (size * config.data.num_pairs))
+
+    def predict(batch: FunctionBatch) -> np.ndarray:
+        return as_predictions(function.target, posterior_over(function, functions, log_prior, batch.x, batch.y))
+
+    return Predictor(predict, min(config.test_tasks, most))
+
+
+def posterior_over(
+    function: FunctionClass, functions: Parameters, log_prior: np.ndarray, x: np.ndarray, y: np.ndarray
+) -> np.ndarray:
+    """Mean labels of the posterior over functions with a leading axis [M], of these prior log probabilities [M]."""
+    found = []
+    size = max(1, LABELS_AT_ONCE // (len(log_prior) * y.shape[1]))
+    for start in range(0, len(x), size):
+        inputs, labels = x[start : start + size], y[start : start + size]
+        f, log_inputs = (np.asarray(part) for part in _values(function, functions, np.asarray(inputs, np.float32)))
+        given = log_inputs if function.planted else None
+        if function.target == CLASSES:
+            found.append(_class_probabilities(f, labels, log_prior, log_inputs))
+        else:
+            found.append(pool_posterior(f, labels, function.likelihood(x.shape[-1]), log_prior, given).mean)
+    return np.concatenate(found)
+
+
+@partial(jax.jit, static_argnums=0)
+def _values(function: FunctionClass, functions: Parameters, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """What each function gives at a prompt's inputs [B, M, K], and the inputs' log densities [B, M, K]."""
+
+    def of_one(parameters: Parameters, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return function.label(parameters, x), function.log_density(parameters, x)
+
+    found: tuple[jax.Array, jax.Array] = jax.vmap(lambda x: jax.vmap(lambda one: of_one(one, x))(functions))(x)
+    return found
+
+
+def _class_probabilities(
+    logits: np.ndarray, y: np.ndarray, log_prior: np.ndarray, log_inputs: np.ndarray
+) -> np.ndarray:
+    """p(class) [B, K, C] under the posterior over functions whose classes have these logits [B, M, K, C]."""
+    normed = logits - np.logaddexp.reduce(logits, axis=3, keepdims=True)
+    told = np.take_along_axis(normed, y.astype(int)[:, None, :, None], axis=3)[..., 0]
+    scores = log_prior[None, :, None] + before(told) + np.cumsum(log_inputs, axis=2)
+    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    mean: np.ndarray = np.einsum("bmk,bmkc->bkc", weights / weights.sum(axis=1, keepdims=True), np.exp(normed))
+    return mean
+
+
+def of_members(function: FunctionClass) -> dict[str, Predict]:
+    """Of a mixture: each member's posterior; the likelier one's; and that of an oracle, which is told the member.
+
+    All of a class whose members have none are left out. Where labels are numbers in some members and signs in others,
+    the first label tells which member it is.
+    """
+    members = function.members
+    if any(type(member).posterior is FunctionClass.posterior for member in members):
+        return {}
+
+    def of_each(batch: FunctionBatch) -> np.ndarray:
+        parts = members_posteriors(members, batch.x, batch.y)
+        return np.stack([as_predictions(m.target, part.mean) for m, part in zip(members, parts, strict=True)])
+
+    def likelier(batch: FunctionBatch) -> np.ndarray:
+        probabilities = class_probabilities(members_posteriors(members, batch.x, batch.y))
+        return np.take_along_axis(of_each(batch), probabilities.argmax(axis=1)[None], axis=0)[0]
+
+    def oracle(batch: FunctionBatch) -> np.ndarray:
+        return np.take_along_axis(of_each(batch), batch.member[None, :, None], axis=0)[0]
+
+    return {ORACLE: oracle, LIKELIER: likelier} | {
+        f"member_{i}": lambda batch, i=i: of_each(batch)[i] for i in range(len(members))
+    }
+
+
+# --- baselines that a class names ---
+
+
+def _closed(means: Callable[..., np.ndarray], **options: Any) -> Callable[[FunctionsConfig], Predictor]:
+    """A method of (x, y) that is quick: of all test prompts."""
+    return lambda config: Predictor(
+        lambda batch: as_predictions(config.function.target, means(batch.x, batch.y, **options)), config.test_tasks
+    )
+
+
+def _fitted(means: Callable[..., np.ndarray], **options: Any) -> Callable[[FunctionsConfig], Predictor]:
+    """A method of (x, y, positions) that is fitted anew for each: of some prompts at some positions."""
+
+    def of_run(config: FunctionsConfig) -> Predictor:
+        at = fitted_positions(config.data.num_pairs)
+
+        def predict(batch: FunctionBatch) -> np.ndarray:
+            return _at(at, means(batch.x, batch.y, positions=at, **options), batch.y.shape)
+
+        return Predictor(predict, min(config.fitted_prompts, config.test_tasks))
+
+    return of_run
+
+
+def fitted_positions(num_pairs: int) -> list[int]:
+    """Positions at which methods are fitted anew: the last, and others that are evenly spaced."""
+    count = min(FITTED_POSITIONS, num_pairs)
+    return sorted({round((index + 1) * (num_pairs - 1) / count) for index in range(count)})
+
+
+def _at(positions: Sequence[int], values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    found = np.full(shape, np.nan)
+    found[:, [*positions]] = values
+    return found
+
+
+def _neighbours(config: FunctionsConfig) -> Predictor:
+    """3 nearest neighbours; of signs by Laplace's rule, as a vote of 3 is not certain."""
+    target = config.function.members[0].target
+
+    def predict(batch: FunctionBatch) -> np.ndarray:
+        means = nearest.nearest_neighbours(batch.x, batch.y)
+        votes = np.minimum(np.arange(batch.y.shape[1]), NEIGHBOURS)
+        return as_predictions(target, means * (votes / (votes + 2))[None] if target == SIGN else means)
+
+    return Predictor(predict, config.test_tasks)
+
+
+def _lasso(config: FunctionsConfig) -> Predictor:
+    """Lasso with a penalty for each position, chosen on other prompts."""
+
+    def predict(batch: FunctionBatch) -> np.ndarray:
+        other = task.prompts(config, Purpose.FITTED, CHOOSING_PROMPTS)
+        x, y = np.asarray(other.x, np.float64), np.asarray(other.y, np.float64)
+        return lasso.lasso(batch.x, batch.y, lasso.chosen_penalties(x, y))
+
+    return Predictor(predict, min(CHOOSING_PROMPTS, config.test_tasks))
+
+
+BASELINES: dict[str, Callable[[FunctionsConfig], Predictor]] = {
+    "least_squares": _closed(linear.least_squares),
+    "averaging": _closed(linear.averaging),
+    "least_squares_on_squares": _closed(linear.least_squares_on_squares),
+    "arc_cosine_regression": _closed(gaussian.arc_cosine_regression),
+    "nearest_neighbours": _neighbours,
+    "lasso": _lasso,
+    "greedy_tree": _fitted(trees.greedy_tree),
+    "greedy_tree_on_signs": _fitted(trees.greedy_tree, on_signs=True),
+    "boosted_trees": _fitted(trees.boosted_trees),
+    "boosted_trees_on_signs": _fitted(trees.boosted_trees, on_signs=True),
+    "adam_network": _fitted(adam_network.adam_network),
+}

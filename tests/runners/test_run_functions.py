@@ -1,0 +1,125 @@
+"""A run on functions, from its command line to its directory: complete, true, resumable to the byte, and refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from icl_lab.store import layout, rundir
+from icl_lab.store.metrics import read_metrics
+from tests.doors import Refused, ran, refused
+from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, Workshop, results
+
+__all__ = ["ran", "refused"]
+
+RUNNER, DIM, PAIRS, PROMPTS = "runners.run_functions", 3, 7, 300
+SETTINGS = {
+    **{"batch_size": 16, "d_model": 8, "mlp_width": 16, "num_layers": 1, "eval_tasks": 32, "test_tasks": PROMPTS},
+    **{"eval_every": 15, "snapshots": "true", "fitted_prompts": 4},
+}
+SIZES = [*f"--steps 30 --dim {DIM}".split(), *(f"--config.{name}={value}" for name, value in SETTINGS.items())]
+POOL = ["--function", "noisy_linear", "--num_functions", "4", "--start_points", "0"]
+QUICK = {"XLA_FLAGS": "--xla_backend_optimization_level=0"}
+FILES = {
+    *("config.json", "meta.json", "metrics.jsonl", "metrics_summary.json", "params.safetensors", "params.pkl", ".lock"),
+    *("manifest.jsonl", "snapshots.safetensors", "figs/loss.png", "checkpoints/step_00000030.safetensors"),
+    *("analysis/analysis_batch.npz", "analysis/predictions.npz", "analysis/functions.csv"),
+}
+
+
+def read(path: Path) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads(path.read_text())
+    return value
+
+
+@pytest.fixture(scope="module")
+def run(workshop: Workshop) -> Path:
+    """A finished run on a pool of four noisy linear functions. Read only."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("XLA_FLAGS", QUICK["XLA_FLAGS"])
+        return workshop.finished("functions", RUNNER, sizes=[*SIZES, *POOL])
+
+
+def test_every_file_is_there_and_no_other(run: Path) -> None:
+    assert {str(path.relative_to(run)) for path in run.rglob("*") if path.is_file()} == FILES
+    config = rundir.read_config(run)
+    assert (config.function.kind, config.data.num_functions, config.data.num_pairs) == ("noisy_linear", 4, PAIRS)
+
+
+def test_the_last_record_is_what_numpy_makes_of_the_stored_files(run: Path) -> None:
+    """Squared errors of observed labels over D, and half their mean, which training minimises; float32, hence 1e-4."""
+    with np.load(run / layout.ANALYSIS_BATCH) as batch, np.load(run / layout.PREDICTIONS) as said:
+        squared = (said["id_tf"].astype(float) - batch["y_query"]) ** 2
+        np.testing.assert_array_equal(batch["y_query"], batch["y"])
+        np.testing.assert_array_equal(batch["x_query"], batch["x"])
+    record = read_metrics(run)[-1]
+    assert record["eval_loss"] == pytest.approx(squared.mean() / 2, rel=1e-4)
+    assert record["eval_id_loss"] == pytest.approx(squared.mean() / DIM, rel=1e-4)
+    np.testing.assert_allclose(record["eval_id_errors"], squared.mean(axis=0) / DIM, rtol=1e-4)
+    assert len(record["eval_ood_errors"]) == PAIRS
+
+
+def test_the_summary_has_the_losses_that_theory_gives(run: Path) -> None:
+    """Before any pair Bayes loses 1 + noise variance / D on fresh functions; within 5 standard errors.
+
+    The pool's posterior is the best on functions of the pool, Bayes on fresh ones.
+    """
+    headline = read(run / layout.SUMMARY)["headline"]
+    first, error = headline["ood_bayes_losses"][0], headline["ood_bayes_losses_se"][0]
+    assert first == pytest.approx(1 + 0.25 / DIM, abs=5 * error)
+    assert headline["id_reference"] == "pool"
+    assert headline["ood_reference"] == "bayes"
+    for prefix, best in (("id", "pool"), ("ood", "bayes")):
+        others = {"tf", "prior", "bayes", "pool", "least_squares", "averaging", "nearest_neighbours"} - {best}
+        assert all(headline[f"{prefix}_{best}_loss"] < headline[f"{prefix}_{name}_loss"] for name in others)
+        prior, model, reference = (headline[f"{prefix}_{name}_loss"] for name in ("prior", "tf", best))
+        assert headline[f"{prefix}_scale"] == pytest.approx((prior - model) / (prior - reference), rel=1e-9)
+    rows = pd.read_csv(run / layout.FUNCTIONS)
+    of_model = rows[(rows["set"] == "id") & (rows["predictor"] == "tf")]
+    np.testing.assert_allclose(of_model["loss"], headline["id_tf_losses"], rtol=1e-9)
+    np.testing.assert_allclose(of_model["scale"], headline["id_scales"], rtol=1e-9)
+    assert set(of_model["prompts"]) == {PROMPTS}
+
+
+def test_the_command_prints_meaning_first_and_a_table_by_position(run: Path, workshop: Workshop) -> None:
+    lines, headline = workshop.said(run.name).splitlines(), read(run / layout.SUMMARY)["headline"]
+    meaning = next(line for line in lines if line.startswith("a decoder"))
+    gains = f"gains {headline['id_scale']:.1%} of what the pool's posterior (exact) gains on prompts as in training"
+    assert meaning.startswith(f"a decoder of one layer on noisy_linear, pool of four functions, seed 0: {gains}")
+    row = next(line for line in lines if line.strip().startswith("Bayes (exact)"))
+    cell = f"{headline['id_bayes_losses'][0]:.3f} ±{headline['id_bayes_losses_se'][0]:.3f}"
+    assert row.split("(exact)")[1].strip().startswith(f"{cell} ")
+    assert any(line.strip().startswith("scale: 1 is the pool's posterior") for line in lines)
+
+
+@pytest.mark.slow
+def test_a_killed_run_ends_with_the_bytes_of_one_that_was_not(run: Path, workshop: Workshop, tmp_path: Path) -> None:
+    line = [RUNNER, *SIZES, *POOL, *EVERY_CHUNK, "--out", tmp_path / "run"]
+    for place in ("before:step_00000015.safetensors:SIGKILL", "before:predictions.npz:SIGKILL"):
+        killed = workshop.run(*line, INTERRUPT=place, PYTHONPATH=INTERRUPTED, **QUICK)
+        assert killed.returncode == -9, f"{place}: {killed.stderr}"
+    done = workshop.run(*line, **QUICK)
+    assert done.returncode == 0, done.stderr
+    assert results(tmp_path / "run") == results(run)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("--function lineal", "argument --function: invalid choice: 'lineal'"),
+        ("--depth 3", "depth is a field of decision_tree, but function is linear"),
+        ("--function sparse_linear --sparsity 9", "sparsity is 9; it must be at most dim, 3"),
+        (
+            "--function parities --num_functions 4",
+            "num_functions is 4, but there are 3 functions of the class parities",
+        ),
+        ("--function parities --config.loss=half_squared_error", "loss is 'half_squared_error', which does not fit"),
+        ("--start_dims 1 --dims_every 100", "the curriculum reaches dim 3 after 200 steps, and training ends after 30"),
+        ("--function decision_tree --depth 0", "depth is 0; it must be a whole number of at least 1"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_in_a_sentence(words: str, sentence: str, refused: Refused) -> None:
+    assert refused(RUNNER, *SIZES, *words.split(), "--out", "run").startswith(f"error: {sentence}")
