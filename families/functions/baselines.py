@@ -29,8 +29,7 @@ from icl_lab.src.checks import ConfigError
 from icl_lab.src.prng import Purpose
 
 CERTAIN = 1e-12  # a probability of 0 or 1 is taken to be so far from it
-OTHER_PROMPTS = 4096  # that the constant is measured on
-CHOOSING_PROMPTS = 1000  # that penalties are chosen on
+CHOOSING_PROMPTS = 1000  # at most, that penalties are chosen on
 FITTED_POSITIONS = 8  # at which methods are fitted anew
 LABELS_AT_ONCE = 2**20  # of a pool's functions, in memory
 MOST_LABELS = 2**27  # of a pool's functions, that are compared with labels in all
@@ -56,7 +55,8 @@ def predictors(config: FunctionsConfig) -> dict[str, Predictor]:
     if config.data.num_functions < math.inf:
         found[POOL] = of_pool(config)
     if len(function.members) > 1:
-        found |= {name: Predictor(predict, count) for name, predict in of_members(function).items()}
+        most = min(count, function.posterior_prompts)
+        found |= {name: Predictor(predict, most) for name, predict in of_members(function).items()}
     return found | {name: BASELINES[name](config) for name in function.baselines}
 
 
@@ -77,6 +77,7 @@ def references(config: FunctionsConfig, prefix: str) -> tuple[str, ...]:
 
 def as_predictions(target: str, means: np.ndarray) -> np.ndarray:
     """What a model would predict that has these mean labels [B, K], or probabilities of classes [B, K, C]."""
+    means = np.asarray(means, np.float64)
     if target == NUMBER:
         return means
     if target == CLASSES:
@@ -91,10 +92,15 @@ def as_predictions(target: str, means: np.ndarray) -> np.ndarray:
 
 def constant(config: FunctionsConfig) -> Predict:
     """The best constant: 0 of numbers, else the logit of the share of other prompts' labels; of a mixture, each's."""
-    function, other = config.function, task.prompts(config, Purpose.FITTED, OTHER_PROMPTS)
+    function, other = config.function, other_prompts(config)
     targets, number = np.asarray(other.y_query), np.asarray(other.member)
     best = [_constant(member, targets[number == i]) for i, member in enumerate(function.members)]
     return lambda batch: np.broadcast_to(np.stack(best)[batch.member][:, None], (*batch.y.shape, *np.shape(best[0])))
+
+
+def other_prompts(config: FunctionsConfig) -> FunctionBatch:
+    """Prompts on which what baselines need is measured: as many as those of the test, by the same program."""
+    return task.prompts(config, Purpose.FITTED, config.test_tasks)
 
 
 def _constant(function: FunctionClass, targets: np.ndarray) -> np.ndarray:
@@ -107,16 +113,18 @@ def _constant(function: FunctionClass, targets: np.ndarray) -> np.ndarray:
 def has_posterior(function: FunctionClass, dim: int) -> bool:
     """Whether a class's posterior is known: given by the class, or over its functions, all of which are listed."""
     if len(function.members) > 1:
-        same = len({member.target for member in function.members}) == 1
-        return same and all(has_posterior(member, dim) for member in function.members)
+        return all(has_posterior(member, dim) for member in function.members)
     return type(function).posterior is not FunctionClass.posterior or is_listed(function, dim)
 
 
 def bayes(config: FunctionsConfig) -> Predictor:
-    """The exact posterior of a class."""
+    """The posterior of a class; of a mixture of numbers and signs, that of the member which labels are of."""
     function, dim = config.function, config.data.dim
+    most = min(config.test_tasks, function.posterior_prompts)
+    if len({member.target for member in function.members}) > 1:
+        return Predictor(of_members(function)[LIKELIER], most)
     if type(function).posterior is not FunctionClass.posterior:
-        return Predictor(_by_posterior(function), min(config.test_tasks, function.posterior_prompts))
+        return Predictor(_by_posterior(function), most)
     prior = np.asarray(function.log_prior(dim))
     return _over(config, function.every(dim), prior, int(function.count(dim)))
 
@@ -263,7 +271,7 @@ def _lasso(config: FunctionsConfig) -> Predictor:
     """Lasso with a penalty for each position, chosen on other prompts."""
 
     def predict(batch: FunctionBatch) -> np.ndarray:
-        other = task.prompts(config, Purpose.FITTED, CHOOSING_PROMPTS)
+        other = task.first(other_prompts(config), CHOOSING_PROMPTS)
         x, y = np.asarray(other.x, np.float64), np.asarray(other.y, np.float64)
         return lasso.lasso(batch.x, batch.y, lasso.chosen_penalties(x, y))
 

@@ -34,7 +34,6 @@ OWN = "class"  # the word that leaves a model's loss to the class
 NUMBER, SIGN, CLASSES = "number", "sign", "classes"  # targets: a number, -1 or 1, one of C
 # target -> the losses that fit it, its own first
 LOSSES = {NUMBER: ("half_squared_error", "absolute_error"), SIGN: ("logistic_loss",), CLASSES: ("cross_entropy",)}
-SMALL = 1e-3  # of the standard deviation of labels without noise: two labels that differ by less are one
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class FunctionClass(OfKinds):
     baselines: names of `families.functions.baselines` that are defined for it, besides its posterior.
     planted: inputs depend on the function, so that they tell of it (`log_density`). best_known: the baseline that
     stands for the posterior where there is none. has_pools: there may be a pool of its functions. posterior_prompts:
-    the most prompts that the posterior is computed of, where it is costly.
+    the most prompts that the posterior is computed of, where it is costly. is_sampled: it has a sampling error.
     """
 
     kind: str = field("linear", "class of the functions that are learnt in context", names=FUNCTION_CLASSES)
@@ -58,6 +57,7 @@ class FunctionClass(OfKinds):
     best_known: ClassVar[str] = ""
     has_pools: ClassVar[bool] = True
     posterior_prompts: ClassVar[int] = 2**20
+    is_sampled: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -145,9 +145,9 @@ class FunctionClass(OfKinds):
 
     def likelihood(self, dim: int) -> Likelihood:
         """How observed labels follow from noise-free ones: they are the same, up to rounding."""
-        from icl_lab.baselines.functions import finite
+        from icl_lab.baselines.functions import finite, posterior
 
-        return finite.gaussian(SMALL**2 * self.variance(dim))
+        return finite.gaussian(posterior.NOISE_FREE * self.variance(dim))
 
     def log_density(self, parameters: Parameters, x: Array) -> Array:
         """log p(x | function) [N] of inputs, up to what is the same for all functions: 0 unless they are planted."""

@@ -157,6 +157,8 @@ def summary_lines(summary: Mapping[str, Any], run: Path, config: FunctionsConfig
 
 def label_of(config: FunctionsConfig, name: str) -> str:
     """What a predictor is called in a table."""
+    if name == "bayes" and config.function.is_sampled:
+        return "Bayes (sampled)"
     member = name.removeprefix("member_")
     if member == name:
         return LABELS.get(name, name)

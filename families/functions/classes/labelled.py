@@ -15,9 +15,18 @@ if TYPE_CHECKING:
     from jax import Array
 
     from icl_lab.baselines.functions.finite import Likelihood
+    from icl_lab.baselines.functions.posterior import Posterior, Sampled
+
+CERTAIN = 1e-3  # below 1 is the largest mean label of some hundred samples
+SAMPLED = 500  # prompts of which a posterior is sampled
+OF_SIGNS = ("nearest_neighbours",)
+
+
+def _of_samples(found: Sampled) -> Posterior:
+    """A posterior by sampling, which is never more certain than its samples are."""
     from icl_lab.baselines.functions.posterior import Posterior
 
-OF_SIGNS = ("nearest_neighbours",)
+    return Posterior(np.clip(found.mean, CERTAIN - 1, 1 - CERTAIN), found.log_evidence)
 
 
 @dataclass(frozen=True)
@@ -27,6 +36,8 @@ class LinearClassification(FunctionClass):
     kind: str = "linear_classification"
     target = SIGN
     baselines = OF_SIGNS
+    posterior_prompts = SAMPLED
+    is_sampled = True
 
     def sample(self, key: Array, active: Array) -> Array:
         """The weights w [D]."""
@@ -35,6 +46,12 @@ class LinearClassification(FunctionClass):
     def label(self, parameters: Array, x: Array) -> Array:
         """sign(w.x)."""
         return jnp.where(x @ parameters >= 0, 1.0, -1.0)
+
+    def posterior(self, x: np.ndarray, y: np.ndarray) -> Posterior:
+        """By sampling."""
+        from icl_lab.baselines.functions.sign_sampling import sign_posterior
+
+        return _of_samples(sign_posterior(x, y))
 
 
 @dataclass(frozen=True)
@@ -63,6 +80,12 @@ class LogisticRegression(LinearClassification):
         from icl_lab.baselines.functions import finite
 
         return finite.bernoulli()
+
+    def posterior(self, x: np.ndarray, y: np.ndarray) -> Posterior:
+        """By sampling."""
+        from icl_lab.baselines.functions.logistic_sampling import logistic_posterior
+
+        return _of_samples(logistic_posterior(x, y, self.weight_std))
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from icl_lab.families.functions.classes.labelled import LogisticRegression
+from icl_lab.families.functions.classes.labelled import SAMPLED, LogisticRegression
 from icl_lab.families.functions.classes.linear import Linear, NoisyLinear
 from icl_lab.families.functions.classes.smooth import Fourier
-from icl_lab.families.functions.function_class import FunctionClass, Parameters, jax, jnp
+from icl_lab.families.functions.function_class import NUMBER, SIGN, FunctionClass, Parameters, jax, jnp
 from icl_lab.src.checks import require
 from icl_lab.src.fields import field
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from jax import Array
 
     from icl_lab.baselines.functions.posterior import Posterior
+
+
+NEVER = -1e9  # the logarithm of a probability of 0
 
 
 @dataclass(frozen=True)
@@ -74,19 +77,30 @@ class Mixture(FunctionClass):
         return number
 
     def posterior(self, x: np.ndarray, y: np.ndarray) -> Posterior | None:
-        """The exact mixture of the members' posteriors, where labels are of one kind and all have one."""
+        """The exact mixture of the members' posteriors, of labels of one kind."""
         from icl_lab.baselines.functions.mixture import mixture
 
-        parts = members_posteriors(self.members, x, y)
         same = len({member.target for member in self.members}) == 1
-        return mixture(parts) if same and parts else None
+        return mixture(members_posteriors(self.members, x, y)) if same else None
 
 
 def members_posteriors(members: Sequence[FunctionClass], x: np.ndarray, y: np.ndarray) -> list[Posterior]:
-    """Each member's posterior; none where one has none."""
-    parts = [member.posterior(x, y) for member in members]
-    known = [part for part in parts if part is not None]
-    return known if len(known) == len(parts) else []
+    """Each member's posterior. Labels that are all -1 or 1 are a class's whose labels are signs, if there is one."""
+    import numpy as np
+
+    targets = {member.target for member in members}
+    found = []
+    for member in members:
+        shown = np.where(y < 0, -1.0, 1.0) if member.target == SIGN else y
+        part = member.posterior(x, shown)
+        assert part is not None
+        if len(targets) > 1:
+            are_signs = np.cumsum(np.abs(y) != 1, axis=1) == 0
+            wrong = are_signs if member.target == NUMBER else ~are_signs
+            wrong = np.concatenate([np.zeros_like(wrong[:, :1]), wrong[:, :-1]], axis=1)
+            part = part._replace(log_evidence=np.where(wrong, NEVER, 0.0))
+        found.append(part)
+    return found
 
 
 @dataclass(frozen=True)
@@ -113,6 +127,8 @@ class RegressionOrClassification(Mixture):
     """Half of the prompts are of linear functions, half of logistic regression: one channel is a number or a logit."""
 
     kind: str = "regression_or_classification"
+    posterior_prompts = SAMPLED
+    is_sampled = True
 
     @property
     def members(self) -> tuple[FunctionClass, ...]:
