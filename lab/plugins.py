@@ -20,6 +20,7 @@ A function that needs several random numbers derives a key for each: `src.prng.p
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import inspect
 import math
@@ -28,11 +29,15 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from icl_lab.lab.configs.family_checks import check, check_presets
+from icl_lab.lab.configs.presets import sections_of_kinds
+from icl_lab.lab.configs.registry import named
+from icl_lab.lab.configs.run import RunConfig
 from icl_lab.lab.flag_types import Whole
 from icl_lab.lab.plugin_files import PluginError, calling_plugin, load
 from icl_lab.lab.registries import CONJECTURES, FAMILIES, Conjecture
 from icl_lab.src import registries
 from icl_lab.src.checks import ConfigError, require
+from icl_lab.src.fields import OfKinds, every_kind
 from icl_lab.src.registry import Registry
 
 __all__ = [
@@ -41,6 +46,7 @@ __all__ = [
     "baseline",
     "conjecture",
     "family",
+    "function_class",
     "input_distribution",
     "load",
     "noise_mode",
@@ -52,6 +58,7 @@ __all__ = [
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
+C = TypeVar("C", bound=type[Any])
 
 SEEDS = Whole(3, 1000, "each is a training")  # of a conjecture: fewer have hardly an interval
 NUMBERS = (2**16, 2**31)  # range of plugins' key purposes, above the built-in ones
@@ -258,6 +265,30 @@ def family(description: Any) -> Any:
     FAMILIES.add(description.name, description, plugin.name)
     check_presets(description)
     return description
+
+
+def function_class(kind: C) -> C:
+    """Registers a class of functions under the default of its `kind`: `--function NAME`, its fields being flags too.
+
+    It is a frozen dataclass that extends `families.functions.function_class.FunctionClass`, with `sample` and `label`
+    of its own. A field that other classes have is of the same type; none has the name of another field of a run.
+    """
+    plugin, registry = calling_plugin(__file__), registries.FUNCTION_CLASSES
+    of_kinds = isinstance(kind, type) and issubclass(kind, OfKinds) and dataclasses.is_dataclass(kind)
+    require(of_kinds, f"{kind!r} is no dataclass that extends families.functions.function_class.FunctionClass")
+    name = kind.kind
+    for method in ("sample", "label"):
+        own = getattr(kind, method).__qualname__ != f"FunctionClass.{method}"
+        require(own, f"{registry.kind} {name!r} has no {method}")
+    registry.add(name, kind, plugin.name)
+    for each, defaults in every_kind(kind).items():
+        types = {type(default).__name__ for default in defaults.values()}
+        one = f"{each} of the {registry.kind} {name!r}"
+        require(len(types) == 1, f"{one} is of another type than in others, {' and '.join(sorted(types))}")
+        for family in (named(other) for other in FAMILIES if sections_of_kinds(named(other).config)):
+            taken = {flag.name for flag in (*family.flags, *family.axes)} | {*RunConfig.__dataclass_fields__}
+            require(each not in taken, f"{one} has the name of another field of a run; take another")
+    return kind
 
 
 def purpose(name: str) -> int:

@@ -279,12 +279,13 @@ def test_the_examples_of_extending_work(root: Path, tmp_path: Path) -> None:
                 program, *words = line.split()
                 assert program == "python"
                 as_it_stands = words[-1] in AS_THEY_STAND or "tests/families" in line  # which is small
-                small = SMALL_DECODER if "run tiny" in line else SMALL if "--out" in line and not as_it_stands else []
+                is_decoder = "run tiny" in line or "run_functions" in line
+                small = SMALL_DECODER if is_decoder else SMALL if "--out" in line and not as_it_stands else []
                 done = run([sys.executable, *words, *small], copy, tmp_path / "compiled")
                 assert done.returncode == 0, done.stderr
                 printed[words[-1]] = done.stdout
-    names = ("baseline", "ordering", "noise", "known", "inputs", "tasks", "attention", "decoder_attention", "schedule")
-    names += ("runner", "family", "family_sweep")
+    names = ("baseline", "ordering", "noise", "known", "inputs", "tasks", "attention", "decoder_attention")
+    names += ("splines", "schedule", "runner", "family", "family_sweep")
     assert list(printed) == [*(f"runs/{name}" for name in names), "my/question.py", "runs/edited"]
     for name in SHOWN:
         check_shown(shown[name], printed[name])

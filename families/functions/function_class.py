@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from icl_lab.src.checks import require
+from icl_lab.src.checks import one_of, require
 from icl_lab.src.fields import OfKinds, check_fields, field
 from icl_lab.src.lazy import Lazy
 from icl_lab.src.registries import FUNCTION_CLASSES
@@ -34,6 +34,11 @@ OWN = "class"  # the word that leaves a model's loss to the class
 NUMBER, SIGN, CLASSES = "number", "sign", "classes"  # targets: a number, -1 or 1, one of C
 # target -> the losses that fit it, its own first
 LOSSES = {NUMBER: ("half_squared_error", "absolute_error"), SIGN: ("logistic_loss",), CLASSES: ("cross_entropy",)}
+# the methods that a class may name, which `families.functions.baselines` has
+BASELINES = (
+    *("least_squares", "averaging", "nearest_neighbours", "least_squares_on_squares", "arc_cosine_regression"),
+    *("lasso", "greedy_tree", "greedy_tree_on_signs", "boosted_trees", "boosted_trees_on_signs", "adam_network"),
+)
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,8 @@ class FunctionClass(OfKinds):
 
     def __post_init__(self) -> None:
         check_fields(self)
+        for name in self.baselines:
+            one_of("baselines", name, BASELINES)
         own = type(self).__name__
         require(type(self) is FUNCTION_CLASSES[self.kind], f"function is {self.kind!r}, which is not the class {own}")
 
