@@ -7,7 +7,7 @@ functions is dMMSE of any class: a model that memorises its pool predicts like i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -46,8 +46,8 @@ class Predictor(NamedTuple):
     prompts: int
 
 
-def predictors(config: FunctionsConfig) -> dict[str, Predictor]:
-    """The predictors of a run, by name."""
+def predictors(config: FunctionsConfig, leaving_out: Collection[str] = ()) -> dict[str, Predictor]:
+    """The predictors of a run, by name, without baselines that are left out."""
     function, count = config.function, config.test_tasks
     found = {PRIOR: Predictor(constant(config), count)}
     if has_posterior(function, config.data.dim):
@@ -57,12 +57,14 @@ def predictors(config: FunctionsConfig) -> dict[str, Predictor]:
     if len(function.members) > 1:
         most = min(count, function.posterior_prompts)
         found |= {name: Predictor(predict, most) for name, predict in of_members(function).items()}
-    return found | {name: BASELINES[name](config) for name in function.baselines}
+    return found | {name: BASELINES[name](config) for name in function.baselines if name not in leaving_out}
 
 
-def predictions_on(config: FunctionsConfig, batch: FunctionBatch) -> Iterator[tuple[str, np.ndarray | str]]:
+def predictions_on(
+    config: FunctionsConfig, batch: FunctionBatch, leaving_out: Collection[str] = ()
+) -> Iterator[tuple[str, np.ndarray | str]]:
     """(name, predictions on the first b prompts, as many as it is for) of each predictor; or why it is not defined."""
-    for name, predictor in predictors(config).items():
+    for name, predictor in predictors(config, leaving_out).items():
         part = jax.tree.map(lambda leaf: np.asarray(leaf)[: predictor.prompts], batch)  # noqa: B023
         try:
             yield name, predictor.predict(part)
@@ -291,3 +293,5 @@ BASELINES: dict[str, Callable[[FunctionsConfig], Predictor]] = {
     "boosted_trees_on_signs": _fitted(trees.boosted_trees, on_signs=True),
     "adam_network": _fitted(adam_network.adam_network),
 }
+# those that are fitted anew at each position
+REFITTED = ("lasso", "greedy_tree", "greedy_tree_on_signs", "boosted_trees", "boosted_trees_on_signs", "adam_network")

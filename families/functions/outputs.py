@@ -215,7 +215,7 @@ OUTPUTS = Outputs(
     panels=PANELS,
     summary=summary_lines,
     analyses=(Analysis("functions", ("headline",)),),
-    commands=("functions",),
+    commands=("functions", "function_shifts"),
     criteria=(Criterion("gain from the context over that of the reference", learnt, LEARNT, at_least=True),),
     undefined=without_scale,
     meaning=meaning,

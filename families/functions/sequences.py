@@ -8,8 +8,7 @@ g_m standard Gumbel, which is sampling from the prior without replacement, and a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -93,20 +92,6 @@ def _grown(start: int, by: int, every: int, end: int, step: Array) -> Array:
     return jnp.minimum(end, start + by * (step // every)) if start else jnp.asarray(end)
 
 
-Draw = Callable[[Array, Parameters, Array], tuple[Array, Array, Array]]
-
-
-def pairs_of(function: FunctionClass, size: Size) -> Draw:
-    """(key, parameters, active [D]) -> a prompt's inputs [K, D], its labels as observed [K] and its targets [K]."""
-
-    def pairs(key: Array, parameters: Parameters, active: Array) -> tuple[Array, Array, Array]:
-        drawn = function.inputs(purpose_key(key, Purpose.INPUT), parameters, tuple(size[::-1]))
-        x = jnp.where(active[None], drawn, 0)
-        return (x, *function.labels(purpose_key(key, Purpose.OBSERVATION), parameters, x))
-
-    return pairs
-
-
 def sample_prompts(
     key: Array,
     function: FunctionClass,
@@ -116,23 +101,42 @@ def sample_prompts(
     active: Array,
     counted: Array,
     outside: bool = False,
-    changed: Callable[[Draw], Draw] = lambda draw: draw,
 ) -> FunctionBatch:
     """B prompts, fresh or of a pool; with `outside`, fresh ones of functions that the pool has not.
 
-    active [D]: inputs in use; counted [K]: predictions that count. changed: what a shift makes of the drawing of pairs.
+    active [D]: inputs in use; counted [K]: predictions that count.
     """
-    draw = changed(pairs_of(function, size))
-    keys = jax.vmap(lambda number: _prompt_key(key, number, pool, outside))(jnp.arange(count))
+    drawn = sample_functions(key, function, size, count, pool, active, outside)
+    return labelled(function, drawn, counted)
 
-    def prompt(prompt_key: Array) -> tuple[Any, ...]:
-        parameters = _parameters(prompt_key, function, size.dim, pool, active, outside)
-        x, y, target = draw(prompt_key, parameters, active)
-        return x, y, target, function.member_of(parameters)
 
-    x, y, target, member = jax.vmap(prompt)(keys)
-    shown = jnp.broadcast_to(counted[None], y.shape)
-    return FunctionBatch(x, y, x, target, member, shown)
+class Drawn(NamedTuple):
+    """B functions, each with the inputs x [B, K, D] of a prompt and the key of its labels."""
+
+    keys: Array
+    parameters: Parameters
+    x: Array
+
+
+def sample_functions(
+    key: Array, function: FunctionClass, size: Size, count: int, pool: Pool, active: Array, outside: bool = False
+) -> Drawn:
+    """The functions and the inputs of prompts."""
+
+    def prompt(number: Array) -> Drawn:
+        own = _prompt_key(key, number, pool, outside)
+        parameters = _parameters(own, function, size.dim, pool, active, outside)
+        x = function.inputs(purpose_key(own, Purpose.INPUT), parameters, (size.num_pairs, size.dim))
+        return Drawn(purpose_key(own, Purpose.OBSERVATION), parameters, jnp.where(active[None], x, 0))
+
+    return jax.vmap(prompt)(jnp.arange(count))
+
+
+def labelled(function: FunctionClass, drawn: Drawn, counted: Array) -> FunctionBatch:
+    """The prompts of functions at these inputs."""
+    y, target = jax.vmap(function.labels)(*drawn)
+    member = jax.vmap(function.member_of)(drawn.parameters)
+    return FunctionBatch(drawn.x, y, drawn.x, target, member, jnp.broadcast_to(counted[None], y.shape))
 
 
 def _prompt_key(key: Array, number: Array, pool: Pool, outside: bool) -> Array:

@@ -7,7 +7,7 @@ Losses by position are the class's own: of numbers the squared error over the va
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -20,7 +20,6 @@ from icl_lab.families.functions.batch import FunctionBatch
 from icl_lab.families.functions.config import FunctionModel, FunctionsConfig
 from icl_lab.families.functions.function_class import NUMBER, OWN, SIGN, FunctionClass
 from icl_lab.families.functions.sequences import (
-    Draw,
     Pool,
     Size,
     active_inputs,
@@ -149,7 +148,7 @@ def _pool_key_and_order(data_seed: int, function: FunctionClass, dim: int) -> tu
 _pool_key = jax.jit(lambda seed: purpose_key(make_key(seed), Purpose.POOL))
 
 
-@partial(jax.jit, static_argnames=("function", "size", "count", "outside", "changed"))
+@partial(jax.jit, static_argnames=("function", "size", "count", "outside"))
 def _sample(
     seed: Array,
     purpose: Array,
@@ -158,16 +157,10 @@ def _sample(
     count: int,
     pool: Pool,
     outside: bool,
-    changed: Callable[[Draw], Draw],
 ) -> FunctionBatch:
     key = jax.random.fold_in(make_key(seed), purpose)
     active, counted = jnp.ones(size.dim, bool), jnp.ones(size.num_pairs)
-    return sample_prompts(key, function, size, count, pool, active, counted, outside, changed)
-
-
-def unchanged(draw: Draw) -> Draw:
-    """The drawing of pairs as in training."""
-    return draw
+    return sample_prompts(key, function, size, count, pool, active, counted, outside)
 
 
 def prompts(
@@ -175,14 +168,11 @@ def prompts(
     purpose: Purpose,
     count: int,
     outside: bool = False,
-    changed: Callable[[Draw], Draw] = unchanged,
 ) -> FunctionBatch:
     """Prompts of all inputs and pairs for a purpose: as in training, or `outside` of the pool."""
     seed, purpose_number = np.uint32(config.data_seed), np.uint32(purpose)
     pool = pool_of(config)
-    batch: FunctionBatch = _sample(
-        seed, purpose_number, config.function, size_of(config), count, pool, outside, changed
-    )
+    batch: FunctionBatch = _sample(seed, purpose_number, config.function, size_of(config), count, pool, outside)
     return batch
 
 

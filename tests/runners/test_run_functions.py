@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from icl_lab.analysis.function_shifts import other_classes
 from icl_lab.store import layout, rundir
 from icl_lab.store.metrics import read_metrics
-from tests.doors import Refused, ran, refused
-from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, Workshop, results
+from tests.doors import Ran, Refused, ran, refused
+from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, Workshop, copied, results
 
 __all__ = ["ran", "refused"]
 
@@ -123,3 +124,48 @@ def test_a_killed_run_ends_with_the_bytes_of_one_that_was_not(run: Path, worksho
 )
 def test_what_cannot_be_run_is_refused_in_a_sentence(words: str, sentence: str, refused: Refused) -> None:
     assert refused(RUNNER, *SIZES, *words.split(), "--out", "run").startswith(f"error: {sentence}")
+
+
+# Shifts
+
+
+def test_all_shifts_are_one_command_with_a_row_for_each_position_and_predictor(
+    run: Path, tmp_path: Path, ran: Ran
+) -> None:
+    """The model that has hardly trained predicts next to 0, so that nothing can be lost by permuting labels."""
+    copy = copied(run, tmp_path / "run")
+    words = "--none --x_twice --y_twice --permuted_labels --random_quadrants --noisy_labels".split()
+    done = ran("analysis.function_shifts", "--run", copy, *words, "--prompts", 200)
+    assert done.status == 0, done.err
+    rows = pd.read_csv(copy / layout.FUNCTION_SHIFTS)
+    of_model = rows[rows["predictor"] == "tf"]
+    own = of_model
+    assert {*own["function"]} == {"noisy_linear"}
+    assert {*own["shift"]} == {word.removeprefix("--") for word in words}
+    assert {*own[own["shift"] == "none"]["position"]} == {*range(PAIRS)}
+    by_shift = rows[(rows["predictor"] == "bayes") & (rows["position"] == PAIRS - 1)].set_index("shift")
+    loss = by_shift["loss"]
+    assert loss["permuted_labels"] > 2 * loss["none"]
+    assert own["best_baseline"].notna().all()
+    excess = own["loss"] - own.apply(lambda row: _loss(rows, row), axis=1)
+    np.testing.assert_allclose(own["excess"], excess, atol=1e-9)
+    broken = own[own["breaks"].astype(str) == "True"]
+    assert (broken["excess"] - 1.96 * broken["excess_se"] > 0).all()
+
+
+def test_other_classes_are_those_with_labels_of_the_same_kind(run: Path) -> None:
+    found = {function.kind for function in other_classes(rundir.read_config(run))}
+    assert found >= {"linear", "decision_tree", "relu_network", "two_noise_levels"}
+    assert not found & {"noisy_linear", "parities", "logistic_regression", "prototypes", "regression_or_classification"}
+
+
+def _loss(rows: pd.DataFrame, of: pd.Series) -> float:
+    """The loss of the baseline that a row of the model is compared with."""
+    same = (rows["shift"] == of["shift"]) & (rows["position"] == of["position"])
+    return float(rows[same & (rows["predictor"] == of["best_baseline"])]["loss"].iloc[0])
+
+
+def test_longer_prompts_than_learned_positions_are_refused(run: Path, ran: Ran) -> None:
+    done = ran("analysis.function_shifts", "--run", run, "--longer_prompts")
+    assert done.status == 2
+    assert done.err.startswith("error: positions is 'learned', so prompts are at most 7 pairs long, as in training")

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from icl_lab.families.functions.function_class import CLASSES, NUMBER, SIGN, FunctionClass
-from icl_lab.families.functions.sequences import Size, pairs_of
 from icl_lab.src.checks import ConfigError
 from icl_lab.src.prng import key, purpose_key
 from icl_lab.src.registries import FUNCTION_CLASSES
@@ -45,7 +44,8 @@ def drawn(name: str, active: int = DIM, dim: int = DIM, pairs: int = PAIRS) -> D
 
     def prompt(one: jax.Array) -> tuple[Any, ...]:
         parameters = function.sample(purpose_key(one, 0), used)
-        x, y, target = pairs_of(function, Size(dim, pairs))(one, parameters, used)
+        x = jnp.where(used[None], function.inputs(purpose_key(one, 1), parameters, (pairs, dim)), 0)
+        y, target = function.labels(purpose_key(one, 2), parameters, x)
         return parameters, x, y, target, function.label(parameters, x)
 
     keys = jax.random.split(key(0), COUNT)
