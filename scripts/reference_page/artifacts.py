@@ -51,7 +51,7 @@ def columns_of(family: Family) -> list[str]:
 
 def meaning_of(family: Family, column: str) -> str:
     """The meaning of a column; `KeyError` for one that has none."""
-    groups, texts = outputs_of(family).columns, {(*flag.former, flag.name)[0]: flag.text for flag in family.axes}
+    groups, texts = outputs_of(family).columns, {(*flag.former, flag.name)[0]: flag.text for flag in family.all_axes}
     asked = {name: text for name, text in texts.items() if name in groups.asked}
     known = {**asked, **groups.meanings, **columns.MEANINGS}
     meaning = next((text for pattern, text in known.items() if fnmatchcase(column, pattern)), None)

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
+from ml_collections import ConfigDict
+
 from icl_lab.lab.configs.config_help import fields, in_words
 from icl_lab.lab.configs.earlier_names import RENAMED, TODAYS
 from icl_lab.lab.configs.family import Family, Preset
 from icl_lab.lab.configs.keys import find_key, leaves
-from icl_lab.lab.configs.presets import preset, resolve, value_at
+from icl_lab.lab.configs.presets import preset, resolve, sections_of_kinds, set_values, value_at
 from icl_lab.lab.configs.registry import named
 from icl_lab.lab.configs.run import fields_of
 from icl_lab.lab.registries import FAMILIES
 from icl_lab.scripts.reference_page.markdown import code, of_family, table
+from icl_lab.src.fields import kinds_of
 from icl_lab.src.registries import ALGORITHM, ALWAYS, BASELINES, CORRUPTED, KNOWLEDGE, NAMED
 
 BASELINES_OF_ALL = """## Baselines
@@ -74,12 +77,23 @@ def _families() -> list[Family]:
 
 def _fields(family: Family) -> Iterator[str]:
     known: dict[str, tuple[str, ...]] = {}
-    for model in family.models:
-        known = {row[0]: row for row in fields(preset(model))} | known
-    order = dict.fromkeys(leaves(fields_of(family.config())).values())
+    for begun in (*map(preset, family.models), *_of_kinds(family)):
+        known = {row[0]: row for row in fields(begun)} | known
+    of_kinds = [flag.key for flag in family.flags_of_kinds]
+    own = [*leaves(fields_of(family.config())).values()]
+    order = dict.fromkeys(key for name in own for key in (name, *(of_kinds if name.endswith(".kind") else ())))
     rows = (known[name] for name in order if name in known)
     yield of_family(family.name, family.models)
     yield table(("field", "type", "default", "meaning"), ((code(n), kind, code(v), text) for n, kind, v, text in rows))
+
+
+def _of_kinds(family: Family) -> Iterator[ConfigDict]:
+    """The default preset of the first model with each kind of its sections that come in several."""
+    for section, kind in sections_of_kinds(family.config).items():
+        for name in kinds_of(kind):
+            begun = preset(next(iter(family.models)))
+            set_values(begun, {f"{section}.kind": name})
+            yield begun
 
 
 def _presets(family: Family) -> Iterator[str]:

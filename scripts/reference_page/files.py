@@ -29,18 +29,20 @@ METRICS = """one JSON object per line, at step 0, every `eval_every` steps, at l
 last: `step, train_loss, eval_loss`, and further numbers on the evaluation batch: for regression `eval_gd_loss,
 eval_preds_diff, eval_model_diff, eval_model_cos`; for layerwise `eval_gd_loss`; for sine `eval_initial_loss`, the loss
 before the context; for diversity the losses and distances `eval_id_...` and `eval_ood_...`; for tokens `eval_losses` by
-position and `eval_kl_...`, the mean divergence of the model from each predictor; with `--log_norms` `train_grad_norm,
-param_norm, lr`. Files with the names of earlier versions can be read too"""
+position and `eval_kl_...`, the mean divergence of the model from each predictor; for functions `eval_id_loss` and
+`eval_id_errors` by position, and `eval_ood_...` outside of a pool; with `--log_norms` `train_grad_norm, param_norm,
+lr`. Files with the names of earlier versions can be read too"""
 SUMMARY = """the last record; `num_steps`; `stopped_early` (`step`, `reason`) if the run ended early; `best` (`step`,
 `eval_loss`) with `--keep_best`; `headline` (losses on the test set with standard errors), `trained`,
 `loss_convention`; for regression `contexts`, `alignment`, `one_step`, `ood`, `copying`; for sine `functions`; for
 layerwise `layerwise`"""
 BATCH = """the evaluation batch: `x, y, x_query, y_query, w`; for layerwise and diversity several queries a context
 (`x_query` [B,Q,D], `y_query` [B,Q]); for tokens `x` [B,R], the input symbols, and `y_query` [B,T-1], the symbols to
-predict"""
+predict; for functions `x, y, x_query` (= `x`), `y_query` (the targets), `member` (of a mixture) and `counted`"""
 PREDICTIONS = """predictions on the evaluation batch: for regression `tf, gd` [B]; for sine `before, after` [B]; for
-diversity `id_tf, id_dmmse, id_ridge, ood_...` [B,K]; for tokens log-probabilities [B,T-1] of the next symbols: `tf`
-and, on the first sequences, each predictor"""
+diversity `id_tf, id_dmmse, id_ridge, ood_...` [B,K]; for tokens log-probabilities [B,T-1] of the next symbols: `tf` and,
+on the first sequences, each predictor; for functions `id_tf` and, outside of a pool, `ood_tf` [B,K], or logits
+[B,K,C]"""
 CONTEXTS = """`train` and `eval` settings used, the difficulty used, and whether each had an effect:
 `order_had_effect`, `noise_had_effect`, `placement_had_effect`"""
 ALIGNMENT = """`l2_pred_diff` (RMS), `align_cos` (= `model_cos`), `preds_diff` (mean absolute), `model_diff`, `slope`
@@ -186,7 +188,7 @@ FILES = (
     File("figs/loss.png", EVERY, "losses over training, a panel for each unit; not in sweeps"),
     File(layout.SNAPSHOTS, "`--config.snapshots=true`", "`step` and every parameter, with a leading axis of records"),
     File(layout.LOSSES, "`analysis.losses`", "`step, loss, loss_se` on the evaluation batch, a row for each snapshot"),
-    File(layout.PREDICTIONS, "regression, sine, diversity, tokens", PREDICTIONS),
+    File(layout.PREDICTIONS, "regression, sine, diversity, tokens, functions", PREDICTIONS),
     File(
         layout.ORDERING_INDEX,
         REGRESSION,
@@ -308,6 +310,18 @@ FILES = (
     File(layout.SINE_COMPARISON, COMPARING, COMPARED),
     File(layout.SINE_COMPARISON_FUNCTIONS, COMPARING, "the functions of the transformer and its control"),
     File("figs/sine_comparison.png", COMPARING, "these functions, drawn"),
+    File(
+        layout.FUNCTIONS,
+        "functions",
+        "`set, position, predictor, loss, loss_se, median, prompts, scale` on the test prompts: position k has seen k "
+        "pairs",
+    ),
+    File(
+        layout.FUNCTION_SHIFTS,
+        "`analysis.function_shifts`",
+        "`function, shift, position, predictor, loss, loss_se, prompts`; of the model (`tf`) also `best_baseline`, its "
+        "`excess` over that, `excess_se`, and whether the shift `breaks` it",
+    ),
     File(layout.LATENT_BATCH, "diversity", "sequences of fresh tasks; those of the pool are in `analysis_batch.npz`"),
 )
 
