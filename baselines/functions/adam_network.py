@@ -30,11 +30,11 @@ class Network(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """What R networks are fitted to: inputs [R, N, D] and labels [R, N], of which the first `count` [R] are known."""
+    """What R networks are fitted to: inputs [R, N, D] and labels [R, N], of which the first `known` [R] are."""
 
     x: Array
     y: Array
-    count: Array
+    known: Array
 
 
 def adam_network(
@@ -82,7 +82,7 @@ def _trained(draw: Array, fit: Fit, query: Array, *, hidden: int, steps: int, ra
     def step(state: tuple[Network, optax.OptState], at: Array) -> tuple[tuple[Network, optax.OptState], None]:
         networks, moments = state
         chosen = jax.random.uniform(jax.random.fold_in(draw, at), (len(query), batch))
-        rows = jnp.floor(chosen * fit.count[:, None]).astype(jnp.int32)
+        rows = jnp.floor(chosen * fit.known[:, None]).astype(jnp.int32)
         x, y = jnp.take_along_axis(fit.x, rows[:, :, None], axis=1), jnp.take_along_axis(fit.y, rows, axis=1)
         updates, moments = adam.update(jax.grad(_loss)(networks, x, y), moments)
         return (optax.apply_updates(networks, updates), moments), None

@@ -29,13 +29,13 @@ class Cubes(NamedTuple):
     """The cubes of D signs of which at most T are fixed, in order of their number.
 
     fixed [C, D] is -1 or 1 where the sign is, else 0; low and high [C, D] are the cube's halves by each coordinate, the
-    cube itself where it is fixed already; count [T + 1] is the number of cubes of at most t fixed signs.
+    cube itself where it is fixed already; up_to [T + 1] is the number of cubes of at most t fixed signs.
     """
 
     fixed: np.ndarray
     low: np.ndarray
     high: np.ndarray
-    count: list[int]
+    up_to: list[int]
 
 
 def cubes_of(dim: int, depth: int) -> Cubes:
@@ -76,7 +76,7 @@ def tree_posterior(x: ArrayLike, y: ArrayLike, depth: int, noise_variance: float
         right = np.moveaxis(inputs > 0, 2, 0)  # [D, B, N]
         log_z, mean = _leaves(cubes.fixed, np.where(right, 1.0, -1.0), labels, noise_variance)
         for left in reversed(range(depth)):
-            low, high = (halves[: cubes.count[left]] for halves in (cubes.low, cubes.high))
+            low, high = (halves[: cubes.up_to[left]] for halves in (cubes.low, cubes.high))
             terms = log_z[low] + (low != high)[:, :, None, None] * log_z[high]
             top = terms.max(axis=1)
             shares = np.exp(terms - top[:, None])
@@ -85,7 +85,7 @@ def tree_posterior(x: ArrayLike, y: ArrayLike, depth: int, noise_variance: float
             log_z = top + np.log(total / dim)
         return Posterior(mean[0], log_z[0])
 
-    return in_blocks(of_block, cubes.count[max(depth - 1, 0)] * dim * labels.shape[1], inputs, labels)
+    return in_blocks(of_block, cubes.up_to[max(depth - 1, 0)] * dim * labels.shape[1], inputs, labels)
 
 
 def _leaves(fixed: np.ndarray, signs: np.ndarray, labels: np.ndarray, variance: float) -> tuple[np.ndarray, np.ndarray]:

@@ -54,7 +54,8 @@ def chosen_penalties(
     found = checked(positions, inputs)
     wanted = (labels if targets is None else np.asarray(targets, np.float64))[:, found]
     errors = [np.mean((lasso(inputs, labels, penalty, found) - wanted) ** 2, axis=0) for penalty in grid]
-    return np.asarray(grid)[np.argmin(errors, axis=0)]
+    chosen: np.ndarray = np.asarray(grid)[np.argmin(errors, axis=0)]
+    return chosen
 
 
 def _at(x: np.ndarray, y: np.ndarray, k: int, penalty: float) -> np.ndarray:

@@ -21,6 +21,7 @@ def nearest_neighbours(
     def fitted(x: np.ndarray, y: np.ndarray, query: np.ndarray) -> np.ndarray:
         distances = ((x - query[:, None]) ** 2).sum(axis=2)
         nearest = np.argsort(distances, axis=1, kind="stable")[:, :neighbours]
-        return np.take_along_axis(y, nearest, axis=1).mean(axis=1)
+        found: np.ndarray = np.take_along_axis(y, nearest, axis=1).mean(axis=1)
+        return found
 
     return at_positions(fitted, x, y, positions)

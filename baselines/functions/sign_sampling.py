@@ -61,7 +61,7 @@ def _block(x: np.ndarray, y: np.ndarray, particles: int, moves: int, random: np.
 
 def _selected(w: np.ndarray, alive: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Particles [R, P, D] of which those alive [R, P] replace the others, and where [R] there are any."""
-    explained = alive.any(axis=1)
+    explained = np.asarray(alive.any(axis=1))
     alive = alive | ~explained[:, None]
     order = np.argsort(~alive, axis=1, kind="stable")
     survivors = np.take_along_axis(order, np.arange(w.shape[1])[None] % alive.sum(axis=1)[:, None], axis=1)
@@ -91,4 +91,5 @@ def _share(low: np.ndarray, high: np.ndarray, centre: np.ndarray) -> np.ndarray:
     inside = np.zeros_like(low)
     for turn in (-2 * np.pi, 0, 2 * np.pi):
         inside += np.maximum(np.minimum(high, centre + RIGHT + turn) - np.maximum(low, centre - RIGHT + turn), 0)
-    return inside / (high - low)
+    share: np.ndarray = inside / (high - low)
+    return share

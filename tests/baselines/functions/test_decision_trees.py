@@ -118,9 +118,9 @@ def test_on_trees_nothing_loses_less_and_it_is_calibrated():
 
 def test_cubes_are_those_of_at_most_so_many_signs():
     cubes = cubes_of(3, 2)
-    assert len(cubes.fixed) == 1 + 6 + 12 == cubes.count[-1]
+    assert len(cubes.fixed) == 1 + 6 + 12 == cubes.up_to[-1]
     np.testing.assert_array_equal(cubes.fixed[cubes.low[0]], -np.eye(3))
-    assert cubes_of(2, 4).count[-1] == 9  # no more than two signs can be fixed
+    assert cubes_of(2, 4).up_to[-1] == 9  # no more than two signs can be fixed
 
 
 def test_too_many_cubes_are_refused():
