@@ -158,6 +158,10 @@ class FunctionsConfig(RunConfig):
             model = replace(model, loss=OWN)
         return replace(self, model=model)
 
+    def as_evaluated(self) -> Self:
+        """Without a curriculum."""
+        return replace(self, curriculum=Curriculum())
+
     def run_words(self) -> list[str]:
         """The class and the pool in words."""
         data = self.data
