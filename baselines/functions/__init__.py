@@ -4,7 +4,7 @@ Shapes: B prompts of N pairs, x [B, N, D] and y [B, N]. Entry k of a result [B, 
 y[:, :k] and x[:, k]; entry 0 is the prior's prediction. Methods that are fitted anew at each position (`prefixes`) take
 the positions P that are wanted, and give [B, P]. Exact ones give a `Posterior`: the mean, and the evidence of all that
 an entry has seen. All is in float64 NumPy, but for `lasso` and `adam_network`, which use JAX. No value is kept between
-calls.
+calls. Costs are of 1000 prompts of 40 pairs, in seconds of one core; at most 3 s where none is given.
 
     linear, nearest, lasso     least squares, on squares too; averaging; neighbours; the lasso
     trees, adam_network        a greedy tree and boosted trees; a two-layer network trained on the context

@@ -51,7 +51,7 @@ def adam_network(
 
     Each step's batch is drawn with replacement from the known pairs; the loss is the squared error. The start is
     u ~ N(0, 2 / D), a ~ N(0, 1 / H), biases 0. Units, steps, rate and batch are those that Garg et al. 2022 state.
-    Float32. Cost of 200 prompts at 8 positions, D = 20, on two cores: 40 s.
+    Float32. Cost of 200 prompts at 8 positions: 7 s at D = 6, 12 s at D = 20.
     """
     size("hidden", hidden)
     size("steps", steps)

@@ -34,7 +34,7 @@ def conjunction_posterior(x: ArrayLike, y: ArrayLike, literals: Literals, plante
 
         p(x | f) = 2^-D (1 - rho + rho 2^l [f(x) = 1]),   to which the evidence of inputs is relative as 2^-D
 
-    Cost of 1000 prompts of 40 pairs at D = 8 on two cores: 15 s.
+    Cost: 11 s at D = 8, 130 s at D = 10.
     """
     table, log_prior = _functions(np.shape(x)[-1], literals)
     count = np.abs(table).sum(axis=1)

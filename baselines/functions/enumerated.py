@@ -55,6 +55,6 @@ def vectors(dim: int, values: tuple[int, ...]) -> np.ndarray:
 def sign_vector_posterior(x: ArrayLike, y: ArrayLike, noise_variance: float = NOISE_FREE) -> Posterior:
     """The posterior of y = w.x + noise, w uniform on {-1, 1}^D, for D up to 16: over all 2^D vectors.
 
-    x [B, N, D], y [B, N]. Cost of 1000 prompts of 40 pairs on two cores: D = 10 3 s.
+    x [B, N, D], y [B, N]. Cost: 1.4 s at D = 10, 110 s at D = 16.
     """
     return posterior_over(vectors(np.shape(x)[-1], (-1, 1)), x, y, lambda products: products, gaussian(noise_variance))

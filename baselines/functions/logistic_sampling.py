@@ -23,8 +23,7 @@ def logistic_posterior(
     with the mean and covariance that these draws give. The latter are weighed by p(w) p(y | w) / t(w), whose mean is
     the evidence, and the error is that of a ratio of two means. x [B, N, D], y [B, N].
 
-    Cost of 1000 prompts of 40 pairs: 35 s of a core at D = 5, with errors of .03 and less; 50 s at D = 20, with .08,
-    which four times as many samples halve.
+    Cost: 33 s at D = 5, with errors of .03 and less; 47 s at D = 20, with .08, which four times as many samples halve.
     """
     in_range("weight_std", weight_std, 0, open_low=True)
     size("samples", samples, least=2)
