@@ -41,11 +41,11 @@ def sparse_posterior(x: ArrayLike, y: ArrayLike, sparsity: int, noise_variance: 
 
 def _posterior(inputs: np.ndarray, labels: np.ndarray, noise_variance: float) -> Posterior:
     """Of inputs [B, N, M, s] in M supports: a Kalman filter for each, weighed by its densities of the labels."""
-    batch, pairs, count, sparsity = inputs.shape
+    batch, length, count, sparsity = inputs.shape
     mean = np.zeros((batch, count, sparsity))
     covariance = np.zeros((batch, count, sparsity, sparsity)) + np.eye(sparsity)
-    predictions, densities = np.empty((batch, count, pairs)), np.empty((batch, count, pairs))
-    for k in range(pairs):
+    predictions, densities = np.empty((batch, count, length)), np.empty((batch, count, length))
+    for k in range(length):
         gain = np.einsum("bmij,bmj->bmi", covariance, inputs[:, k])
         variance = (gain * inputs[:, k]).sum(axis=2) + noise_variance
         predictions[..., k] = (mean * inputs[:, k]).sum(axis=2)

@@ -19,7 +19,7 @@ def prompts(seed, size, pairs=9, dim=6):
     return x, np.einsum("bnd,bd->bn", x, w)
 
 
-def test_it_is_scikit_learns_at_every_published_penalty():
+def test_it_is_scikit_learns_at_published_penalties():
     x, y = prompts(0, 3)
     for penalty in PUBLISHED[:3]:
         found = lasso(x, y, penalty, (0, 2, 5, 8))
