@@ -1,4 +1,4 @@
-"""Trains decoders on classes of functions, and compares them with Bayes, the pool's posterior and other methods.
+"""Trains decoders on classes of functions, and compares them with Bayes and other methods.
 
 python -m eval_functions --function linear,decision_tree --num_functions 16,256,inf --seeds 0,1,2
 """

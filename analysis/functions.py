@@ -1,4 +1,4 @@
-"""A decoder on prompts of functions, compared by position with the prior, Bayes, its pool's posterior and baselines.
+"""Compares a decoder on prompts of functions, at each position, with Bayes and other methods.
 
 python -m analysis.functions --run DIR
 

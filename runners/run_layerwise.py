@@ -1,4 +1,4 @@
-"""Measures the depth curve: the loss after every layer, compared with gradient descent after as many steps.
+"""Measures the depth curve: the loss after every layer, beside gradient descent after as many steps.
 
 lsa is one linear layer, trained once and applied many times; linear and softmax are stacks, read after every layer.
 """

@@ -250,4 +250,9 @@ FAMILY = Family(
     axes=AXES,
     follows={"data.num_pairs": ""},
     batched={"data.num_functions": math.inf, "data.num_prompts": math.inf},
+    about={
+        "functions_tiny": "decoder on prompts of functions of a class, --function NAME: 3 layers of 64 channels",
+        "functions_small": "the same: 6 layers of 128 channels",
+        "functions_standard": "the same: 12 layers of 256 channels, as published",
+    },
 )

@@ -40,8 +40,8 @@ BATCH = """the evaluation batch: `x, y, x_query, y_query, w`; for layerwise and 
 (`x_query` [B,Q,D], `y_query` [B,Q]); for tokens `x` [B,R], the input symbols, and `y_query` [B,T-1], the symbols to
 predict; for functions `x, y, x_query` (= `x`), `y_query` (the targets), `member` (of a mixture) and `counted`"""
 PREDICTIONS = """predictions on the evaluation batch: for regression `tf, gd` [B]; for sine `before, after` [B]; for
-diversity `id_tf, id_dmmse, id_ridge, ood_...` [B,K]; for tokens log-probabilities [B,T-1] of the next symbols: `tf` and,
-on the first sequences, each predictor; for functions `id_tf` and, outside of a pool, `ood_tf` [B,K], or logits
+diversity `id_tf, id_dmmse, id_ridge, ood_...` [B,K]; for tokens log-probabilities [B,T-1] of the next symbols: `tf`
+and, on the first sequences, each predictor; for functions `id_tf` and, outside of a pool, `ood_tf` [B,K], or logits
 [B,K,C]"""
 CONTEXTS = """`train` and `eval` settings used, the difficulty used, and whether each had an effect:
 `order_had_effect`, `noise_had_effect`, `placement_had_effect`"""

@@ -49,7 +49,7 @@ def test_every_field_has_a_meaning_and_no_other_has(family: str) -> None:
     said = dict(meanings(FAMILIES[family].config()))
     assert {*said} <= every_field(family) <= {*said} | FOUND
     texts = {name: str(meaning) for name, meaning in said.items()}
-    assert all(0 < len(text.split()) < 20 for text in texts.values())
+    assert all(0 < len(meaning.text.split()) < 20 for meaning in said.values())
     assert len(set(texts.values())) == len(texts)
 
 
