@@ -194,7 +194,7 @@ def meaning(summary: Mapping[str, Any], run: Path, config: FunctionsConfig) -> s
     numbers, data = summary["headline"], config.data
     pool = "" if data.num_functions == math.inf else f", pool of {counted(int(data.num_functions), 'function')}"
     layers = counted(config.model.num_layers, "layer")
-    who = f"a decoder of {layers} on {config.function.kind}{pool}, seed {config.data_seed}"
+    who = f"a decoder of {layers} on functions of the class {config.function.kind}{pool}, seed {config.data_seed}"
     told = [
         f"gains {_number(numbers[f'{prefix}_scale']):.1%} of what {label_of(config, best)} gains on {WHERE[prefix]}"
         for prefix in WHERE
