@@ -58,7 +58,6 @@ __all__ = [
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
-C = TypeVar("C", bound=type[Any])
 
 SEEDS = Whole(3, 1000, "each is a training")  # of a conjecture: fewer have hardly an interval
 NUMBERS = (2**16, 2**31)  # range of plugins' key purposes, above the built-in ones
@@ -267,7 +266,7 @@ def family(description: Any) -> Any:
     return description
 
 
-def function_class(kind: C) -> C:
+def function_class(kind: Any) -> Any:
     """Registers a class of functions under the default of its `kind`: `--function NAME`, its fields being flags too.
 
     It is a frozen dataclass that extends `families.functions.function_class.FunctionClass`, with `sample` and `label`

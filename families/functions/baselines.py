@@ -36,7 +36,15 @@ MOST_LABELS = 2**27  # of a pool's functions, that are compared with labels in a
 NEIGHBOURS = 3
 PRIOR, BAYES, POOL, ORACLE, LIKELIER = "prior", "bayes", "pool", "oracle", "likelier"
 
-Predict = Callable[[FunctionBatch], np.ndarray]  # of a batch in NumPy -> predictions [b, K], or [b, K, C]
+Predict = Callable[["Shown"], np.ndarray]  # -> predictions [b, K], or [b, K, C]
+
+
+class Shown(NamedTuple):
+    """What a predictor is shown of prompts: x [b, K, D], y [b, K], and the member that each is of, for oracles."""
+
+    x: np.ndarray
+    y: np.ndarray
+    member: np.ndarray
 
 
 class Predictor(NamedTuple):
@@ -65,7 +73,7 @@ def predictions_on(
 ) -> Iterator[tuple[str, np.ndarray | str]]:
     """(name, predictions on the first b prompts, as many as it is for) of each predictor; or why it is not defined."""
     for name, predictor in predictors(config, leaving_out).items():
-        part = jax.tree.map(lambda leaf: np.asarray(leaf)[: predictor.prompts], batch)  # noqa: B023
+        part = Shown(*(np.asarray(leaf)[: predictor.prompts] for leaf in (batch.x, batch.y, batch.member)))
         try:
             yield name, predictor.predict(part)
         except (ConfigError, UnusableEnvironment) as reason:
@@ -82,10 +90,12 @@ def as_predictions(target: str, means: np.ndarray) -> np.ndarray:
     means = np.asarray(means, np.float64)
     if target == NUMBER:
         return means
+    logits: np.ndarray
     if target == CLASSES:
-        return np.log(np.clip(means, CERTAIN, 1))
-    certain = np.clip(means, CERTAIN - 1, 1 - CERTAIN)
-    logits: np.ndarray = np.log1p(certain) - np.log1p(-certain)
+        logits = np.log(np.clip(means, CERTAIN, 1))
+    else:
+        certain = np.clip(means, CERTAIN - 1, 1 - CERTAIN)
+        logits = np.log1p(certain) - np.log1p(-certain)
     return logits
 
 
@@ -132,7 +142,7 @@ def bayes(config: FunctionsConfig) -> Predictor:
 
 
 def _by_posterior(function: FunctionClass) -> Predict:
-    def predict(batch: FunctionBatch) -> np.ndarray:
+    def predict(batch: Shown) -> np.ndarray:
         found = function.posterior(batch.x, batch.y)
         assert found is not None
         return as_predictions(function.members[0].target, found.mean)
@@ -149,7 +159,7 @@ def of_pool(config: FunctionsConfig) -> Predictor:
 def _over(config: FunctionsConfig, functions: Parameters, log_prior: np.ndarray, size: int) -> Predictor:
     function, most = config.function, max(2, MOST_LABELS // (size * config.data.num_pairs))
 
-    def predict(batch: FunctionBatch) -> np.ndarray:
+    def predict(batch: Shown) -> np.ndarray:
         return as_predictions(function.target, posterior_over(function, functions, log_prior, batch.x, batch.y))
 
     return Predictor(predict, min(config.test_tasks, most))
@@ -205,20 +215,27 @@ def of_members(function: FunctionClass) -> dict[str, Predict]:
     if any(type(member).posterior is FunctionClass.posterior for member in members):
         return {}
 
-    def of_each(batch: FunctionBatch) -> np.ndarray:
+    def of_each(batch: Shown) -> np.ndarray:
         parts = members_posteriors(members, batch.x, batch.y)
         return np.stack([as_predictions(m.target, part.mean) for m, part in zip(members, parts, strict=True)])
 
-    def likelier(batch: FunctionBatch) -> np.ndarray:
+    def likelier(batch: Shown) -> np.ndarray:
         probabilities = class_probabilities(members_posteriors(members, batch.x, batch.y))
-        return np.take_along_axis(of_each(batch), probabilities.argmax(axis=1)[None], axis=0)[0]
+        return _chosen(of_each(batch), probabilities.argmax(axis=1))
 
-    def oracle(batch: FunctionBatch) -> np.ndarray:
-        return np.take_along_axis(of_each(batch), batch.member[None, :, None], axis=0)[0]
+    def oracle(batch: Shown) -> np.ndarray:
+        return _chosen(of_each(batch), batch.member[:, None])
 
-    return {ORACLE: oracle, LIKELIER: likelier} | {
-        f"member_{i}": lambda batch, i=i: of_each(batch)[i] for i in range(len(members))
-    }
+    def of_member(number: int) -> Predict:
+        return lambda batch: of_each(batch)[number]
+
+    return {ORACLE: oracle, LIKELIER: likelier} | {f"member_{i}": of_member(i) for i in range(len(members))}
+
+
+def _chosen(values: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """values[numbers[b, k], b, k] of values [M, B, K] and numbers [B, K] or [B, 1]."""
+    found: np.ndarray = np.take_along_axis(values, np.broadcast_to(numbers, values.shape[1:])[None], axis=0)[0]
+    return found
 
 
 # --- baselines that a class names ---
@@ -237,7 +254,7 @@ def _fitted(means: Callable[..., np.ndarray], **options: Any) -> Callable[[Funct
     def of_run(config: FunctionsConfig) -> Predictor:
         at = fitted_positions(config.data.num_pairs)
 
-        def predict(batch: FunctionBatch) -> np.ndarray:
+        def predict(batch: Shown) -> np.ndarray:
             return _at(at, means(batch.x, batch.y, positions=at, **options), batch.y.shape)
 
         return Predictor(predict, min(config.fitted_prompts, config.test_tasks))
@@ -261,7 +278,7 @@ def _neighbours(config: FunctionsConfig) -> Predictor:
     """3 nearest neighbours; of signs by Laplace's rule, as a vote of 3 is not certain."""
     target = config.function.members[0].target
 
-    def predict(batch: FunctionBatch) -> np.ndarray:
+    def predict(batch: Shown) -> np.ndarray:
         means = nearest.nearest_neighbours(batch.x, batch.y)
         votes = np.minimum(np.arange(batch.y.shape[1]), NEIGHBOURS)
         return as_predictions(target, means * (votes / (votes + 2))[None] if target == SIGN else means)
@@ -272,10 +289,10 @@ def _neighbours(config: FunctionsConfig) -> Predictor:
 def _lasso(config: FunctionsConfig) -> Predictor:
     """Lasso with a penalty for each position, chosen on other prompts."""
 
-    def predict(batch: FunctionBatch) -> np.ndarray:
+    def predict(batch: Shown) -> np.ndarray:
         other = task.first(other_prompts(config), CHOOSING_PROMPTS)
         x, y = np.asarray(other.x, np.float64), np.asarray(other.y, np.float64)
-        return lasso.lasso(batch.x, batch.y, lasso.chosen_penalties(x, y))
+        return lasso.lasso(batch.x, batch.y, lasso.chosen_penalties(x, y).tolist())
 
     return Predictor(predict, min(CHOOSING_PROMPTS, config.test_tasks))
 

@@ -111,8 +111,8 @@ class FunctionsConfig(RunConfig):
         count = function.count(data.dim)
         require(
             data.num_functions == math.inf or data.num_functions <= count,
-            f"num_functions is {data.num_functions}, but there are {count} functions of the class {function.kind} of "
-            f"{data.dim} inputs",
+            f"num_functions is {data.num_functions}, but there are {count:.0f} functions of the class "
+            f"{function.kind} of {data.dim} inputs",
         )
         require(
             data.num_functions == math.inf or function.has_pools,

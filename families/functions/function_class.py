@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from icl_lab.src.checks import one_of, require
 from icl_lab.src.fields import OfKinds, check_fields, field
-from icl_lab.src.lazy import Lazy
+from icl_lab.src.lazy import jax, jnp
 from icl_lab.src.registries import FUNCTION_CLASSES
 
 if TYPE_CHECKING:
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
     from icl_lab.baselines.functions.finite import Likelihood
     from icl_lab.baselines.functions.posterior import Posterior
-
-jax: Any = Lazy("jax")
-jnp: Any = Lazy("jax.numpy")
 
 Parameters = Any  # of one function: a pytree of arrays
 OWN = "class"  # the word that leaves a model's loss to the class

@@ -38,9 +38,9 @@ class Pool(NamedTuple):
     """
 
     key: Array
-    num_functions: Array
-    num_prompts: Array
-    order: Array
+    num_functions: Array | np.uint32
+    num_prompts: Array | np.uint32
+    order: Array | np.ndarray
 
 
 def is_listed(function: FunctionClass, dim: int) -> bool:
@@ -57,7 +57,7 @@ def order_of(key: Array, function: FunctionClass, dim: int) -> np.ndarray:
     return np.argsort(-(np.asarray(function.log_prior(dim)) + gumbel), kind="stable").astype(np.int32)
 
 
-def listed(function: FunctionClass, dim: int, numbers: Array) -> Parameters:
+def listed(function: FunctionClass, dim: int, numbers: Array | np.ndarray) -> Parameters:
     """The parameters of functions by their numbers in `every`."""
     return jax.tree.map(lambda leaf: jnp.asarray(leaf)[numbers], function.every(dim))
 
@@ -144,7 +144,7 @@ def _prompt_key(key: Array, number: Array, pool: Pool, outside: bool) -> Array:
     own = jax.random.fold_in(purpose_key(key, Purpose.TASK), number)
     if outside:
         return own
-    most = jnp.maximum(pool.num_prompts, 1).astype(jnp.int32)
+    most = jnp.maximum(jnp.asarray(pool.num_prompts), 1).astype(jnp.int32)
     chosen = jax.random.randint(jax.random.fold_in(purpose_key(key, Purpose.CHOICE), number), (), 0, most)
     stored = jax.random.fold_in(jax.random.fold_in(pool.key, PROMPTS), chosen)
     return jnp.where(pool.num_prompts == 0, own, stored)

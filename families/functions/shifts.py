@@ -105,7 +105,8 @@ def half_subspace(x: np.ndarray, k: int, random: Random) -> np.ndarray:
     """Inputs lie in a random subspace of half the dimension, D rounded down, one for all prompts; E |x|^2 stays D."""
     dim = x.shape[2]
     basis = _rotation(dim, random)[:, : max(dim // 2, 1)]
-    return math.sqrt(dim / basis.shape[1]) * x @ basis @ basis.T
+    found: np.ndarray = math.sqrt(dim / basis.shape[1]) * x @ basis @ basis.T
+    return found
 
 
 def skewed_covariance(x: np.ndarray, k: int, random: Random) -> np.ndarray:
@@ -113,7 +114,8 @@ def skewed_covariance(x: np.ndarray, k: int, random: Random) -> np.ndarray:
     dim = x.shape[2]
     basis, values = _rotation(dim, random), 1 / np.arange(1, dim + 1)
     values = values * math.sqrt(dim / (values**2).sum())
-    return x @ (basis * values) @ basis.T
+    found: np.ndarray = x @ (basis * values) @ basis.T
+    return found
 
 
 def _scaled(factor: float) -> Inputs:

@@ -245,18 +245,22 @@ def first(batch: FunctionBatch, count: int) -> FunctionBatch:
 def errors_of(function: FunctionClass, predictions: np.ndarray, batch: FunctionBatch) -> np.ndarray:
     """The losses [B, K] of a model's predictions: squared errors over the variance, or log losses in nats."""
     targets, dim = np.asarray(batch.y_query, np.float64), batch.x.shape[-1]
-    by_member = [_error(member, predictions, targets, dim) for member in function.members]
-    return np.take_along_axis(np.stack(by_member), np.asarray(batch.member)[None, :, None], axis=0)[0]
+    errors = np.stack([_error(member, predictions, targets, dim) for member in function.members])
+    chosen: np.ndarray = errors[np.asarray(batch.member), np.arange(len(targets))]
+    return chosen
 
 
 def _error(function: FunctionClass, predictions: np.ndarray, targets: np.ndarray, dim: int) -> np.ndarray:
     """The losses [B, K] of predictions for one class."""
+    errors: np.ndarray
     if function.target == NUMBER:
-        return (predictions - targets) ** 2 / function.variance(dim)
-    if function.target == SIGN:
-        return np.logaddexp(0, -targets * predictions)
-    normed = predictions - np.logaddexp.reduce(predictions, axis=-1, keepdims=True)
-    return -np.take_along_axis(normed, targets.astype(int)[..., None], axis=-1)[..., 0]
+        errors = (predictions - targets) ** 2 / function.variance(dim)
+    elif function.target == SIGN:
+        errors = np.logaddexp(0, -targets * predictions)
+    else:
+        normed = predictions - np.logaddexp.reduce(predictions, axis=-1, keepdims=True)
+        errors = -np.take_along_axis(normed, targets.astype(int)[..., None], axis=-1)[..., 0]
+    return errors
 
 
 @partial(jax.jit, static_argnums=0)

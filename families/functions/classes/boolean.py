@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from icl_lab.families.functions.classes.linear import bits, some_of
-from icl_lab.families.functions.function_class import SIGN, FunctionClass, jax, jnp
+from icl_lab.families.functions.function_class import SIGN, FunctionClass
 from icl_lab.src.checks import require
 from icl_lab.src.fields import field
+from icl_lab.src.lazy import jax, jnp
 
 if TYPE_CHECKING:
     from jax import Array
+
+MOST = 600  # inputs up to which functions are counted: 3^600 is a number of float64
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ class Conjunctions(Boolean):
 
     def count(self, dim: int) -> float:
         """3^D."""
-        return 3**dim
+        return 3.0 ** min(dim, MOST)
 
     def every(self, dim: int) -> np.ndarray:
         """All literals [3^D, D]."""
@@ -88,7 +91,9 @@ class Conjunctions(Boolean):
         literals = np.abs(self.every(dim)).sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             used, absent = np.log((1 - self.absent) / 2), np.log(self.absent)
-            return np.where(literals > 0, literals * used, 0) + np.where(literals < dim, (dim - literals) * absent, 0)
+            of_used = np.where(literals > 0, literals * used, 0)
+            log_prior: np.ndarray = of_used + np.where(literals < dim, (dim - literals) * absent, 0)
+        return log_prior
 
 
 @dataclass(frozen=True)
@@ -127,12 +132,13 @@ class Parities(Boolean):
 
     def count(self, dim: int) -> float:
         """D over k."""
-        return math.comb(dim, self.parity_size)
+        return float(math.comb(dim, self.parity_size))
 
     def every(self, dim: int) -> np.ndarray:
         """All subsets [M, D]."""
         chosen = np.array([*combinations(range(dim), self.parity_size)])
-        return (chosen[:, :, None] == np.arange(dim)).any(axis=1)
+        subsets: np.ndarray = (chosen[:, :, None] == np.arange(dim)).any(axis=1)
+        return subsets
 
 
 @dataclass(frozen=True)
@@ -154,9 +160,10 @@ class Majority(Boolean):
 
     def count(self, dim: int) -> float:
         """2^(D - 1)."""
-        return 2 ** (dim - 1)
+        return 2.0 ** min(dim - 1, MOST)
 
     def every(self, dim: int) -> np.ndarray:
         """All subsets of odd size [M, D]."""
         subsets = bits(dim)
-        return subsets[subsets.sum(axis=1) % 2 == 1]
+        odd: np.ndarray = subsets[subsets.sum(axis=1) % 2 == 1]
+        return odd

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from icl_lab.families.functions.function_class import CLASSES, SIGN, FunctionClass, jax, jnp
+from icl_lab.families.functions.function_class import CLASSES, SIGN, FunctionClass
 from icl_lab.src.checks import require
 from icl_lab.src.fields import field
+from icl_lab.src.lazy import jax, jnp
 
 if TYPE_CHECKING:
     from jax import Array

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from icl_lab.families.functions.function_class import FunctionClass, jax, jnp
+from icl_lab.families.functions.function_class import FunctionClass
 from icl_lab.src.checks import require
 from icl_lab.src.fields import field
+from icl_lab.src.lazy import jax, jnp
 
 if TYPE_CHECKING:
     from jax import Array
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from icl_lab.baselines.functions.posterior import Posterior
 
 COSTLY = 4096  # prompts of which a costly posterior is computed
-OF_NUMBERS = ("least_squares", "averaging", "nearest_neighbours")
+OF_NUMBERS: tuple[str, ...] = ("least_squares", "averaging", "nearest_neighbours")
 
 
 def some_of(key: Array, active: Array, count: int) -> Array:
@@ -111,7 +112,7 @@ class SparseLinear(Linear):
 
 
 @dataclass(frozen=True)
-class SignVector(Linear):
+class SignVector(FunctionClass):
     """y = w.x, w uniform among the 2^D vectors of -1 and 1."""
 
     kind: str = "sign_vector"
@@ -123,13 +124,19 @@ class SignVector(Linear):
 
     def count(self, dim: int) -> float:
         """2^D."""
-        return 2**dim
+        return 2.0 ** min(dim, 1000)
 
     def every(self, dim: int) -> np.ndarray:
         """All sign vectors [2^D, D]."""
         return 1 - 2 * bits(dim).astype(np.float32)
 
-    posterior = FunctionClass.posterior
+    def label(self, parameters: Array, x: Array) -> Array:
+        """w.x."""
+        return x @ parameters
+
+    def variance(self, dim: int) -> float:
+        """D."""
+        return float(dim)
 
 
 @dataclass(frozen=True)
@@ -153,4 +160,5 @@ class Quadratic(Linear):
 def bits(count: int) -> np.ndarray:
     """All truth values of so many variables [2^count, count]."""
     numbers = np.arange(2**count)[:, None]
-    return (numbers >> np.arange(count)) % 2 == 1
+    found: np.ndarray = (numbers >> np.arange(count)) % 2 == 1
+    return found

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from icl_lab.families.functions.classes.labelled import SAMPLED, LogisticRegression
 from icl_lab.families.functions.classes.linear import Linear, NoisyLinear
 from icl_lab.families.functions.classes.smooth import Fourier
-from icl_lab.families.functions.function_class import NUMBER, SIGN, FunctionClass, Parameters, jax, jnp
+from icl_lab.families.functions.function_class import NUMBER, SIGN, FunctionClass, Parameters
 from icl_lab.src.checks import require
 from icl_lab.src.fields import field
+from icl_lab.src.lazy import jax, jnp
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from icl_lab.families.functions.classes.linear import OF_NUMBERS
-from icl_lab.families.functions.function_class import FunctionClass, jax, jnp
+from icl_lab.families.functions.function_class import FunctionClass
 from icl_lab.src.fields import field
+from icl_lab.src.lazy import jax, jnp
 
 if TYPE_CHECKING:
     import numpy as np

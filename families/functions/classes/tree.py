@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from icl_lab.families.functions.classes.linear import COSTLY, OF_NUMBERS
-from icl_lab.families.functions.function_class import FunctionClass, jax, jnp
+from icl_lab.families.functions.function_class import FunctionClass
 from icl_lab.src.checks import require
 from icl_lab.src.fields import field
+from icl_lab.src.lazy import jax, jnp
 
 if TYPE_CHECKING:
     import numpy as np
