@@ -21,7 +21,7 @@ STAMP := .venv/.made$(if $(CUDA_VERSION),-cuda$(CUDA_VERSION))
 demo_concat: $(STAMP) ## one linear layer on (x, y) tokens: trains it and compares it with gradient descent
 	$(PY) -m runners.run_concat_inputs_targets --save_attention --eval_every 100 --out runs/demo_concat --overwrite $(ARGS)
 
-demo_copy: $(STAMP) ## two layers on interleaved tokens: a softmax layer copies, a linear one descends
+demo_copy: $(STAMP) ## two layers on interleaved tokens: a softmax layer copies, a linear one does gradient descent
 	$(PY) -m runners.run_softmax_copy --save_attention --eval_every 100 --out runs/demo_copy --overwrite $(ARGS)
 
 demo_seeds: $(STAMP) ## five seeds of the main experiment, trained together
@@ -39,13 +39,13 @@ figs: $(STAMP) ## draws the figures of the demo runs, and of the tables of sweep
 eval_order: $(STAMP) ## orders of the context's pairs, in training and evaluation
 	$(PY) -m eval_order $(ARGS)
 
-eval_order_inference: $(STAMP) ## orders at evaluation, of runs trained in random order
+eval_order_inference: $(STAMP) ## orders at evaluation, for runs trained in random order
 	$(PY) -m eval_order --train_ordering random --out results_order_inference.csv $(ARGS)
 
-eval_order_noise: $(STAMP) ## orders at evaluation under label noise (p .25, .5), of runs trained with that noise in random order
+eval_order_noise: $(STAMP) ## orders at evaluation under label noise (p .25, .5), for runs trained with that noise in random order
 	$(PY) -m eval_order $(NOISY_ORDERS) --out results_order_noise.csv $(ARGS)
 
-eval_order_noise_inference: $(STAMP) ## orders at evaluation under label noise (p .25, .5), of runs trained clean in random order
+eval_order_noise_inference: $(STAMP) ## orders at evaluation under label noise (p .25, .5), for runs trained clean in random order
 	$(PY) -m eval_order $(NOISY_ORDERS) --train_noise_mode clean --out results_order_noise_inference.csv $(ARGS)
 
 NOISY_ORDERS = --ordering random,easy2hard,hard2easy --train_ordering random \
@@ -54,11 +54,11 @@ NOISY_ORDERS = --ordering random,easy2hard,hard2easy --train_ordering random \
 eval_noise: $(STAMP) ## corrupted pairs and where they stand, in training and evaluation
 	$(PY) -m eval_noise $(ARGS)
 
-eval_noise_inference: $(STAMP) ## corrupted pairs (p 0, .5; mixed, noisy first) at evaluation, of runs trained clean
+eval_noise_inference: $(STAMP) ## corrupted pairs (p 0, .5; mixed, noisy first) at evaluation, for runs trained clean
 	$(PY) -m eval_noise --p 0,0.5 --placement mixed,noisy_first --train_noise_mode clean \
 	--out results_noise_inference.csv $(ARGS)
 
-study: $(STAMP) ## what order and noise of a context do: report/order_noise.md, its figures and tables; PROFILE=quick or full
+study: $(STAMP) ## how order and noise of the context's pairs change learning: report/order_noise.md, its figures and tables; PROFILE=quick or full
 	$(PY) -m studies.run order_noise --profile $(or $(PROFILE),quick) $(ARGS)
 
 reproduce: $(STAMP) ## the paper's results: report/reproduction.md, its claims and figures; PROFILE=quick, full or gpu
@@ -105,7 +105,7 @@ BARE = $(if $(filter 0,$(NOTEBOOKS)),--bare_notebooks)
 site-check: site ## opens every page of the site in headless Chromium, narrow and wide, light and dark
 	$(PY) -m scripts.site.check
 
-bench: $(STAMP) ## measures what things cost, compared with a plain loop (three hours of a machine that does nothing else; ARGS="--only NAME" for some)
+bench: $(STAMP) ## times training and commands, compared with a plain loop (three hours of a machine that does nothing else; ARGS="--only NAME" for some)
 	$(PY) -m benchmarks.bench $(ARGS)
 	$(PY) -m benchmarks.report
 
@@ -118,7 +118,7 @@ llc-validation: $(STAMP) ## the LLC estimator where the answer is known: docs/ll
 llc-targets: $(STAMP) ## the LLC values that estimates are validated against, computed in NumPy: docs/llc/targets.csv (seven minutes)
 	$(PY) -m scripts.llc_targets $(ARGS)
 
-test: lint ## the tests, less the slow ones and those of test-robust
+test: lint ## the tests, except the slow ones and those of test-robust
 	$(PY) -m pytest -m "not slow and not robust" $(IN_TWO) $(ARGS)
 
 test-robust: $(STAMP) ## the tests of locks, kills, executors, installation, foreign files and fuzzing; CI runs them after the others

@@ -67,7 +67,9 @@ class Compared(NamedTuple):
 def compared(loaded: LoadedRun, names: Iterable[str] = ()) -> Compared:
     """A run's test tasks and what it is compared with there: the baselines of these names, or all."""
     wanted = tuple(names)
-    require(has_queries(loaded.config), f"{loaded.run} is a run of the family {loaded.config.family}, without queries")
+    require(
+        has_queries(loaded.config), f"{loaded.run} is a run of the family {loaded.config.family}, which has no queries"
+    )
     return _FAMILIES.get(type(loaded.config), _of_plugin)(loaded, wanted)
 
 

@@ -111,7 +111,7 @@ def copying(loaded: LoadedRun) -> dict[str, Any]:
     """The sensitivities of the first layer, and those before training; `ConfigError` unless tokens are interleaved."""
     if not loaded.config.model.interleaved:
         raise ConfigError(
-            f"copying is defined for interleaved tokens; {loaded.run} has {loaded.config.model.tokens} ones"
+            f"copying is defined for interleaved tokens; {loaded.run} has {loaded.config.model.tokens} tokens"
         )
     tasks = int(loaded.batch.y.shape[0])
     return {**sensitivities(loaded), "tasks": tasks, "untrained": sensitivities(loaded.untrained())}

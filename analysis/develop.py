@@ -133,7 +133,7 @@ def develop(run: Path, recipe: Recipe, others: Sequence[Path] = ()) -> dict[str,
 def check_stages(run: Path, checkpoints: str) -> None:
     """`ConfigError` if fewer of a run's checkpoints are chosen than stages need."""
     steps = selected(run, last_step(run, read_config(run)), checkpoints)
-    require(len(steps) >= LEAST, f"{len(steps)} checkpoints are chosen, and stages need {LEAST} or more")
+    require(len(steps) >= LEAST, f"{len(steps)} checkpoints are chosen, but stages need {LEAST} or more")
 
 
 def known_elsewhere(recipe: Recipe, others: Sequence[Path]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -157,7 +157,9 @@ def known_elsewhere(recipe: Recipe, others: Sequence[Path]) -> dict[str, tuple[n
 def _developed_at(run: Path, setting: Settings) -> tuple[np.ndarray, np.ndarray]:
     """Losses and LLCs of a developed run's sampled checkpoints at a setting; `StoreError` if it has none of that."""
     if not (run / layout.DEVELOP).exists():
-        raise StoreError(f"{run} is not developed; run {typed('analysis.develop')} --run {quote(str(run))} first")
+        raise StoreError(
+            f"{run} has no results of analysis.develop; run {typed('analysis.develop')} --run {quote(str(run))} first"
+        )
     facts = read_development(run)
     with expecting(run / layout.DEVELOP, "the development of a run"):
         for name, fields in facts["settings"].items():
@@ -361,7 +363,7 @@ def _setting(word: str) -> tuple[str, dict[str, Any]]:
     parts = values.split(":")
     if not (name.isidentifier() and name != PUBLISHED and len(parts) == len(PARTS)):
         raise argparse.ArgumentTypeError(
-            f"{shown(word)} is no setting, NAME=EPS:NBETA:GAMMA, as in tight=3.5e-5:133:2000"
+            f"{shown(word)} is not a setting, NAME=EPS:NBETA:GAMMA, as in tight=3.5e-5:133:2000"
         )
     return name, {part: kind(text) for (part, kind), text in zip(PARTS.items(), parts, strict=True)}
 

@@ -42,8 +42,8 @@ def outputs(loaded: LoadedRun) -> tuple[list[int], np.ndarray]:
     snapshots = [(step, np.ravel(_predict(then.model, then.params, then.batch))) for step, then in loaded.checkpoints()]
     if len(snapshots) < LEAST:
         raise StoreError(
-            f"{loaded.run} has {len(snapshots)} snapshots; a trajectory needs {LEAST}, and the search for forms "
-            f"(bends) in it {FEWEST}: train it with more records"
+            f"{loaded.run} has {len(snapshots)} snapshots; a trajectory needs {LEAST}, and finding its turning "
+            f"points (forms) needs {FEWEST}: train it with more records"
         )
     rows = np.stack([row for _, row in snapshots])
     if not np.isfinite(rows).all() or not np.ptp(rows, axis=0).any():

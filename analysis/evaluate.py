@@ -112,7 +112,7 @@ def _training(arrays: Sequence[ArrayLike], queries: Queries) -> Queries:
     every_position = queries.x_query is None and x_query is None
     training = queries_of(arrays[0], arrays[1], x_query, y_query, every_position)
     own, dim = training.x.shape[2], queries.x.shape[2]
-    require(own == dim, f"training has {own} dimensions, and the contexts that are evaluated have {dim}")
+    require(own == dim, f"training has {own} dimensions, but the contexts that are evaluated have {dim}")
     return training
 
 

@@ -54,7 +54,7 @@ _hessian_times = jax.jit(_product, static_argnums=0)
 
 def check_probes(probes: int) -> None:
     """`ConfigError` for fewer than two probes, which have no standard error."""
-    require(probes >= 2, f"probes is {probes}; it must be 2 or more, for the trace has a standard error")
+    require(probes >= 2, f"probes is {probes}; it must be 2 or more, because the trace has a standard error")
 
 
 def probes_of(seed: int, probes: int, size: int) -> Array:

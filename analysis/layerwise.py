@@ -67,7 +67,7 @@ def layerwise(
     layers = depth if layers is None else layers
     require(
         is_rolled_out(config) or layers <= depth,
-        f"layers is {layers}, and this stack has {depth}; only a single layer with d_model 0 is applied more often",
+        f"layers is {layers}, but this stack has {depth}; only a single layer with d_model 0 is applied more often",
     )
     require(
         is_rolled_out(config) or damping is None, "damping has no meaning for a stack that is applied as it was trained"

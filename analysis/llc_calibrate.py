@@ -196,7 +196,7 @@ def advise(rows: Sequence[Mapping[str, Any]]) -> Advice:
     """Of the usable cells the one of the weakest pull gamma / nbeta, and of these the one of the narrowest
     intervals.
     """
-    require(bool(rows), "a grid has a cell or more")
+    require(bool(rows), "the grid is empty; it needs at least one cell")
     cells = by_cell(rows)
     steps = {row["step"] for row in rows}
     usable = {
@@ -313,7 +313,7 @@ def _checkpoint(text: str) -> str:
     """One of the words, or a step in figures."""
     if text in WORDS or re.match(r"[-+.\d]", text):
         return text if text in WORDS else str(STEP(text))
-    raise argparse.ArgumentTypeError(f"{shown(text)} is none of {', '.join(WORDS)} and no step")
+    raise argparse.ArgumentTypeError(f"{shown(text)} is not a step or one of {', '.join(WORDS)}")
 
 
 def _check(flags: argparse.Namespace) -> None:

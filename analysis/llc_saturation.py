@@ -76,7 +76,7 @@ def _estimated(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 def line(name: str, rows: Sequence[Mapping[str, Any]]) -> Line:
     """The line of a setting's rows; `ConfigError` for fewer than three checkpoints with an estimate."""
     kept = _estimated(rows)
-    require(has_line(rows), f"a line needs {LEAST} checkpoints with an estimate, {name} has {len(kept)}")
+    require(has_line(rows), f"a line needs {LEAST} checkpoints with an estimate, but {name} has {len(kept)}")
     losses, llcs = (np.array([row[column] for row in kept], float) for column in ("loss", "llc"))
     require(bool(np.ptp(losses) > 0), "all checkpoints have the same loss, so no line can be fitted")
     slope = float(np.polyfit(losses, llcs, 1)[0])

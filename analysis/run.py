@@ -180,9 +180,9 @@ class Run:
         batch = batch_from_arrays(x, y, x_query, sequences=sequences)
         length = batch.x.shape[1]
         seen = length - int(sequences)
-        require(batch.x.shape[2] == dim, f"x has {batch.x.shape[2]} dimensions, and {self.path} was trained on {dim}")
+        require(batch.x.shape[2] == dim, f"x has {batch.x.shape[2]} dimensions, but {self.path} was trained on {dim}")
         fits, takes = (length <= most, f"at most {most - 1}") if sequences else (length == most, str(most))
-        require(fits, f"the contexts have {seen} pairs before the last query, and {self.path} takes {takes}")
+        require(fits, f"the contexts have {seen} pairs before the last query, but {self.path} takes {takes}")
         if not sequences:
             return self._predictions(batch)
         found = self._predictions(_padded(batch, most))

@@ -96,7 +96,7 @@ def model_on(loaded: ComparedRun, num_pairs: int, num_layers: int | None = None)
     if num_pairs != pairs:
         linear = all(model.kind(layer) == "linear" for layer in range(model.num_layers))
         plain = linear and model.pos_enc_size == 0 and model.mlp_width == 0 and not model.bias
-        require(plain, "contexts of another length are for linear layers without positional codes, biases or MLPs")
+        require(plain, "contexts of another length are for linear layers without positional encodings, biases or MLPs")
         model = replace(model, damping=model.damping * pairs / num_pairs)
     if num_layers is not None:
         require(

@@ -40,5 +40,5 @@ def read(run: Path, num_symbols: int) -> Vocabulary:
             raise ValueError
         found = Vocabulary.of(letters, merges)
     if len(found.symbols) != num_symbols:
-        raise StoreError(f"{path} has {len(found.symbols)} symbols, and the run {num_symbols}")
+        raise StoreError(f"{path} has {len(found.symbols)} symbols, but the run has {num_symbols}")
     return found

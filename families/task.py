@@ -73,7 +73,7 @@ def shared_of(config: RunConfig) -> Mapping[str, Array | np.ndarray]:
     arrays = config.shared_arrays()
     changed = sorted({*shared_hashes(config, arrays)} ^ {*config.shared})
     file = config.data_file
-    require(not (file and changed), f"{file} has changed since the run began; bring it back, or train another run")
+    require(not (file and changed), f"{file} has changed since the run began; restore it, or train another run")
     require(
         not changed,
         f"the shared array {changed[0].partition(':')[0] if changed else ''} has changed since the config of "

@@ -93,7 +93,7 @@ class Ranges:
             return self.kind(text)
         low, high = self.kind(first), self.kind(last)
         if not low <= high < low + self.most:
-            raise argparse.ArgumentTypeError(f"{shown(text)} is no range of 1 to {self.most} numbers, such as 0-4")
+            raise argparse.ArgumentTypeError(f"{shown(text)} is not a range of 1 to {self.most} numbers, such as 0-4")
         return range(low, high + 1)
 
 

@@ -225,7 +225,9 @@ def conjecture(
     ranges = {"loss_ratio": loss_ratio, "cosine": cosine, "accepted": accepted}
     for name, given in ranges.items():
         _check_range(name, given)
-    require(any(ranges.values()), "a conjecture needs an accepted range: loss_ratio, cosine, or that of a measure")
+    require(
+        any(ranges.values()), "a conjecture needs an accepted range: loss_ratio, cosine, or a measure with accepted"
+    )
     ranges_of_algorithm = [name for name in ("loss_ratio", "cosine") if ranges[name]]
     require(bool(algorithm) or not ranges_of_algorithm, f"{' and '.join(ranges_of_algorithm)} need an algorithm")
     require((measure is None) == (accepted is None), "measure and accepted go together: a function and its range")
@@ -308,7 +310,7 @@ def purpose(name: str) -> int:
 
 def _registering(registry: Registry[Any], name: str, arguments: str, entry: Callable[[Any], Any]) -> Callable[[F], F]:
     """A decorator that adds `entry(function)` to a registry under a name."""
-    require(isinstance(name, str), f"the name of a kind of {registry.kind} is missing; it is the first argument")
+    require(isinstance(name, str), f"the {registry.kind} has no name; give one as the first argument")
     plugin = calling_plugin(__file__)
 
     def add(function: F) -> F:

@@ -204,8 +204,8 @@ def parser() -> cli.Parser:
     cli.add_list(built, "--layerwise", in_path, [], "layerwise_metrics.json of one or several runs")
     built.add_argument("--out", type=out_folder, required=True, help="folder of the figure")
     cli.add_list(built, "--references", str, [], f"further curves: {', '.join(REFERENCES)}")
-    built.add_argument("--statistic", choices=STATISTICS, default="trimmed_mean", help="over tasks")
-    built.add_argument("--log", action="store_true", help="logarithmic losses")
+    built.add_argument("--statistic", choices=STATISTICS, default="trimmed_mean", help="statistic over tasks")
+    built.add_argument("--log", action="store_true", help="logarithmic loss axis")
     return built
 
 

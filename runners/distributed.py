@@ -58,11 +58,15 @@ def from_flags(flags: argparse.Namespace) -> Process | None:
         return None
     host, colon, port = (address or "").rpartition(":")
     if address is None or processes is None or process_id is None:
-        raise cli.UsageError("--coordinator_address, --num_processes and --process_id are given together or not at all")
+        raise cli.UsageError(
+            "--coordinator_address, --num_processes and --process_id must be given together or not at all"
+        )
     if not (host and colon and port.isdecimal() and 0 < int(port) < 2**16):
         raise cli.UsageError(f"--coordinator_address is {address!r}; it must be HOST:PORT")
     if not 0 <= process_id < processes:
-        raise cli.UsageError(f"--process_id is {process_id}; of {processes} processes it is from 0 to {processes - 1}")
+        raise cli.UsageError(
+            f"--process_id is {process_id}; with {processes} processes it must be from 0 to {processes - 1}"
+        )
     return Process(address, processes, process_id)
 
 

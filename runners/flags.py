@@ -163,7 +163,7 @@ def reader(flag: Flag) -> Callable[[str], Any]:
 def source(text: str) -> str:
     """The value of --init_from; `argparse.ArgumentTypeError` for no path."""
     if not text or "\0" in text:
-        raise argparse.ArgumentTypeError(f"{text!r} is no run and no file")
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a run nor a file")
     return text
 
 

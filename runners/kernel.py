@@ -45,7 +45,7 @@ def add_flag(built: cli.Parser) -> None:
 def reason_of(config: RunConfig) -> str:
     """Why a config's trainings cannot have the native kernel; "" if they can."""
     if not family_of(config).stack:
-        return f"{config.name} is no stack of attention layers on pairs"
+        return f"{config.name} is not a stack of attention layers on pairs"
     stack: Any = config
     return support.impossible(stack.architecture, stack.training)
 
@@ -158,7 +158,7 @@ def in_words(run: Path) -> str:
 def _refuse(reason: str, config: RunConfig | None = None) -> None:
     if reason:
         of = f" of {config.name}" if config is not None else ""
-        raise ConfigError(f"--kernel native{of} is not possible: {reason}; --kernel auto takes XLA where it has to")
+        raise ConfigError(f"--kernel native{of} is not possible: {reason}; --kernel auto falls back to XLA")
 
 
 def _device_reason() -> str:

@@ -121,13 +121,15 @@ def parser() -> cli.Parser:
     """The flags."""
     built = cli.Parser("scripts.plant_faults", "Plants faults in a copy of the tree: the tests of CI must catch each.")
     built.needs("pytest", when=lambda flags: not flags.list)
-    built.add_argument("--list", action="store_true", help="say what there is, and plant nothing")
+    built.add_argument("--list", action="store_true", help="list the faults, and plant none")
     cli.add_list(built, "--only", str, [], "the faults to plant, all if not given")
     built.add_argument(
         "--from", dest="first", metavar="NAME", help="first fault to plant, to continue where a stopped run was"
     )
     built.add_argument("--all", action="store_true", help="run all tests, not only the files that a fault names")
-    built.add_argument("--seconds", type=Number(1.0), default=900.0, help="time for the tests of a fault")
+    built.add_argument(
+        "--seconds", type=Number(1.0), default=900.0, help="time limit for the tests of one fault, in seconds"
+    )
     return built
 
 

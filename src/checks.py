@@ -50,7 +50,7 @@ def with_pattern(name: str, value: str) -> None:
     try:
         re.compile(value)
     except re.error as error:
-        raise ConfigError(f"{name} is {value!r}, which is no regular expression: {error}") from None
+        raise ConfigError(f"{name} is {value!r}, which is not a regular expression: {error}") from None
 
 
 def finite(name: str, value: float) -> None:

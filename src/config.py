@@ -42,7 +42,7 @@ OPTIMIZERS = ("adamw", "sgd")
 def check_layers(model: Any) -> None:
     """`ConfigError` unless a model has as many layers and heads as can be compiled."""
     many = model.num_layers > MOST_LAYERS
-    require(not many, f"num_layers is {model.num_layers}; it must be at most {MOST_LAYERS}, for each is compiled")
+    require(not many, f"num_layers is {model.num_layers}; it must be at most {MOST_LAYERS}, because each is compiled")
 
 
 def check_attention(model: Any) -> None:
@@ -145,7 +145,7 @@ class ModelConfig(StackConfig):
         super().__post_init__()
         require(
             self.pos_enc_size % 2 == 0,
-            f"pos_enc_size is {self.pos_enc_size}; it must be even, as sines come with cosines",
+            f"pos_enc_size is {self.pos_enc_size}; it must be even, one sine and one cosine for each frequency",
         )
 
     @property
@@ -302,8 +302,8 @@ class TrainConfig:
         with_pattern("train_only", self.train_only)
         require(
             self.schedule != "linear_up_down" or self.warmup_steps == 0,
-            f"warmup_steps is {self.warmup_steps}; it must be 0 with linear_up_down, which rises itself, until the "
-            "middle of the training",
+            f"warmup_steps is {self.warmup_steps}; it must be 0 with linear_up_down, which itself warms up, over "
+            "the first half of training",
         )
         for name in ("b1", "b2"):
             value = getattr(self, name)

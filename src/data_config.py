@@ -53,7 +53,7 @@ class LinearData:
         require(
             label * label <= LARGEST,
             f"weight_scale is {self.weight_scale:g} and input_range {self.input_range:g}, so labels are about "
-            f"{label:.1g}; float32, in which losses are computed, holds no squares above {LARGEST:g}",
+            f"{label:.1g}; their squares exceed {LARGEST:g}, float32's largest number",
         )
 
     @property
@@ -140,7 +140,7 @@ class FileData(LinearData):
 
     def check_drawn(self, user: str) -> None:
         """`ConfigError` for contexts from a file, of whose distribution `user` would have to know."""
-        require(not self.file, f"{user} needs the distribution of inputs, tasks and noise, which a file does not say")
+        require(not self.file, f"{user} needs the distribution of inputs, tasks and noise, which a file lacks")
 
     def _moment(self, name: str, of_range: Callable[[float], float] | None) -> float:
         self.check_drawn("a closed form")
@@ -245,13 +245,13 @@ class DataConfig(FileData):
     @property
     def input_variance(self) -> float:
         """Variance of one input coordinate of a context; `ConfigError` where they differ or none is registered."""
-        require(self.equal_inputs, f"{NO_MOMENTS} these inputs have a covariance of their own")
+        require(self.equal_inputs, f"{NO_MOMENTS} these inputs have another covariance")
         return self.coordinate_variance
 
     @property
     def input_fourth_moment(self) -> float:
         """Fourth moment of one input coordinate; `ConfigError` where they differ or none is registered."""
-        require(self.equal_inputs, f"{NO_MOMENTS} these inputs have a covariance of their own")
+        require(self.equal_inputs, f"{NO_MOMENTS} these inputs have another covariance")
         return self.coordinate_fourth_moment
 
     @property
@@ -318,7 +318,7 @@ class PoolData(FileData):
             require(self.num_tasks < TOO_MANY, f"num_tasks is {self.num_tasks}; it must be below 2^31, or inf")
         require(
             self.num_pairs > 1,
-            f"num_pairs is {self.num_pairs}; a sequence is at least 2 pairs long, for the first has no context",
+            f"num_pairs is {self.num_pairs}; a sequence is at least 2 pairs long, because the first has no context",
         )
         tasks_exist(self.task_distribution, self.dim)
 

@@ -132,16 +132,21 @@ def check_choices(model: DecoderConfig) -> None:
     for kind in model.attention:
         require(
             not ATTENTION_KINDS.owner(kind) or ATTENTION_KINDS[kind].causal is not None,
-            f"attention is {kind!r}, which has no causal form, as a decoder needs; register it by "
+            f"attention is {kind!r}, which has no causal form; a decoder needs one: register it by "
             f"@plugins.attention({kind!r}, causal=f), with f(scores, key_size, visible, count) -> weights",
         )
     channels = model.d_model // model.num_heads
     require(
         model.positions != "rotary" or channels % 2 == 0,
-        f"positions is 'rotary', which turns channels in pairs, but d_model / num_heads is {channels}; it must be even",
+        f"positions is 'rotary', which rotates channels in pairs, but d_model / num_heads is {channels}; it must be "
+        "even",
     )
     require(
         model.positions != "sinusoidal" or model.d_model % 2 == 0,
-        f"positions is 'sinusoidal', but d_model is {model.d_model}; sines come with cosines, so it must be even",
+        f"positions is 'sinusoidal', but d_model is {model.d_model}; it must be even, one sine and "
+        "one cosine for each frequency",
     )
-    require(model.norm == "pre" or model.layer_norm, "norm is 'post', but layer_norm is off, so there is none to place")
+    require(
+        model.norm == "pre" or model.layer_norm,
+        "norm is 'post', but layer_norm is off, so there is no layer norm to place",
+    )

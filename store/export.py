@@ -60,9 +60,7 @@ class TensorBoard:
         suffix = f".icl-lab.{_digest(run.resolve())}"
         before = list(folder.glob(EVENTS))
         if not all(old.name.endswith(suffix) for old in before):
-            raise StoreError(
-                f"{folder} has event files of something else than {run}; choose another --tensorboard LOGS"
-            )
+            raise StoreError(f"{folder} has event files that are not of {run}; choose another --tensorboard LOGS")
         for old in before:
             old.unlink()
         self._event, self._summary = event_pb2.Event, summary_pb2.Summary

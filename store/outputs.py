@@ -106,7 +106,7 @@ def _probing(read: Callable[[str], Path]) -> Callable[[str], Path]:
         try:
             return read(text)
         except OSError as error:
-            raise ArgumentTypeError(f"{shown(text)} is no place for files: {os.strerror(error.errno or 0)}") from None
+            raise ArgumentTypeError(f"{shown(text)} cannot hold files: {os.strerror(error.errno or 0)}") from None
 
     return path_of
 

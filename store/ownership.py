@@ -102,7 +102,7 @@ def read(lock: Path) -> Owner | None:
     try:
         content = content_of(lock)
     except OSError as error:
-        raise StoreError(f"{lock} cannot be read, so who writes here is not known: {error.strerror}") from None
+        raise StoreError(f"{lock} cannot be read, so which process writes here is unknown: {error.strerror}") from None
     if not content:
         return None
     if (owner := parsed(content)) is None:

@@ -100,24 +100,33 @@ def delete(entry: Entry, below: Path) -> list[str]:
 
 def parser() -> cli.Parser:
     """The flags."""
-    built = cli.Parser("store.prune", "Lists runs to delete; given the code that the list ends with, deletes them.")
+    built = cli.Parser(
+        "store.prune", "Lists runs to delete; with --delete and the code at the end of the list, deletes them."
+    )
     built.add_argument("folder", metavar="DIR", type=in_path, nargs="?", default=rundir.RUNS, help="folder to search")
-    cli.add_list(built, "--status", _status, ("failed", "diverged"), f"of the runs: {', '.join(rundir.STATUSES)}")
-    built.add_argument("--older_than", type=_duration, default=timedelta(), help="as in 30min, 12h or 7d; default: 0d")
+    cli.add_list(
+        built, "--status", _status, ("failed", "diverged"), f"status of the runs: {', '.join(rundir.STATUSES)}"
+    )
+    built.add_argument(
+        "--older_than",
+        type=_duration,
+        default=timedelta(),
+        help="least age of the runs, as in 30min, 12h or 7d; default: 0d",
+    )
     built.add_argument("--delete", metavar="CODE", help="delete the runs of the list with this code")
     return built
 
 
 def _status(text: str) -> str:
     if text not in rundir.STATUSES:
-        raise argparse.ArgumentTypeError(f"{text!r} is no status of a run; choose {', '.join(rundir.STATUSES)}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a status of a run; choose {', '.join(rundir.STATUSES)}")
     return text
 
 
 def _duration(text: str) -> timedelta:
     match = re.fullmatch(r"([0-9]{1,6})(min|h|d)", text)
     if not match:
-        raise argparse.ArgumentTypeError(f"{text!r} is no duration; write it as in 30min, 12h or 7d")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a duration; write it as in 30min, 12h or 7d")
     return timedelta(**{UNITS[match[2]]: int(match[1])})
 
 
@@ -133,7 +142,7 @@ def main(argv: list[str]) -> int:
     code = code_of(entries)
     if flags.delete not in (None, code):
         raise StoreError(
-            f"the list of runs has the code {code} now, not {flags.delete}; look at it without --delete first"
+            f"the list of runs now has the code {code}, not {flags.delete}; read it again without --delete first"
         )
     for entry in entries:
         print(f"{printable(entry.path)}  {entry.status}  {age(entry.time, now)}  {size(entry.size)}")

@@ -265,7 +265,7 @@ def _check_shared(out: Path, config: RunConfig) -> None:
     """`StoreError` if the file of a run's contexts has changed, and if its config differs in shared arrays alone."""
     stored = read_config(out)
     if stored.data_file and stored.data_file == config.data_file and _of_file(stored) != _of_file(config):
-        raise StoreError(f"{stored.data_file} has changed since {out} began; bring it back, or choose another --out")
+        raise StoreError(f"{stored.data_file} has changed since {out} began; restore it, or choose another --out")
     alike = type(stored) is type(config) and replace(stored, shared=config.shared, preset=config.preset) == config
     if alike and stored.shared != config.shared:
         name = min({*stored.shared} ^ {*config.shared}).partition(":")[0]

@@ -111,7 +111,7 @@ def _step(text: str) -> int:
     try:
         return whole(text)
     except ValueError:
-        raise ConfigError(f"--init_from is RUN@STEP or RUN@{BEST}; {text!r} is no step") from None
+        raise ConfigError(f"--init_from is RUN@STEP or RUN@{BEST}; {text!r} is not a step") from None
 
 
 def _snapshot(run: Path, at: int) -> Params:

@@ -44,7 +44,7 @@ def parser() -> cli.Parser:
     """The flags."""
     built = cli.Parser("studies.run", "Trains what a study needs, measures its claims and writes its page.")
     built.add_argument("study", help=f"{', '.join(RUNS_DIRS)}, or the file of a conjecture or a study: FILE.py")
-    built.add_argument("--profile", choices=PROFILES, default="quick", help="how much of it")
+    built.add_argument("--profile", choices=PROFILES, default="quick", help="how much of the study to run")
     cli.add_list(built, "--claims", str, (), "only these claims, whatever their study and profile")
     built.add_argument(
         "--controls", action="store_true", help="with --claims: measure only their controls, and measure them anew"

@@ -128,7 +128,7 @@ def of_words(swept: Sequence[str], zipped: Sequence[Sequence[str]]) -> dict[Axis
         names = tuple(name for name, _ in lists)
         lengths = [len(values) for _, values in lists]
         counts = ", ".join(f"{name} has {length}" for name, length in zip(names, lengths, strict=True))
-        require(len({*names}) == len(names), f"--zip {in_words(names)}: a field stands twice")
+        require(len({*names}) == len(names), f"--zip {in_words(names)}: a field is given twice")
         require(len({*lengths}) == 1, f"--zip moves its fields together, so their lists are of equal length: {counts}")
         found[names] = list(zip(*(values for _, values in lists), strict=True))
     return found

@@ -337,8 +337,8 @@ def test_checkpoints_are_the_run_with_the_parameters_of_then(decoder_run: Path) 
 @pytest.mark.parametrize(
     ("arrays", "sentence"),
     [
-        (((2, 5, 4), (2, 5), (2, 4)), "have 5 pairs before the last query, and .* takes 6"),
-        (((2, 6, 3), (2, 6), (2, 3)), "x has 3 dimensions, and .* on 4"),
+        (((2, 5, 4), (2, 5), (2, 4)), "have 5 pairs before the last query, but .* takes 6"),
+        (((2, 6, 3), (2, 6), (2, 3)), "x has 3 dimensions, but .* on 4"),
         (((2, 6, 4), (2, 6, 2), (2, 4)), "several labels a pair"),
         (((2, 6, 4), (2, 5), (2, 4)), r"y of shape \[2, 5\]"),
         (((2, 6, 4), (2, 6), (4,)), "x_query of shape"),

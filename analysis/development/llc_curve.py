@@ -75,7 +75,7 @@ def read_like(run: Path, first: LlcCurve, usable_only: bool = False) -> LlcCurve
         if not differing:
             return _curve(run, str(name), rows, usable_only)
         told = told or [f"{field} {rows.iloc[0][field]}, not {first.settings[field]}" for field in differing]
-    raise StoreError(f"{run} has LLCs with {', '.join(told)}, and none at the setting {first.setting} of {first.run}")
+    raise StoreError(f"{run} has LLCs with {', '.join(told)}, but none at the setting {first.setting} of {first.run}")
 
 
 def check_seeds(runs: Sequence[Path]) -> None:
@@ -154,7 +154,7 @@ def _curve(run: Path, name: str, rows: pd.DataFrame, usable_only: bool) -> LlcCu
     if len(there) < LEAST:
         raise StoreError(
             f"{run} has {len(there)} {'usable ' if usable_only else ''}checkpoints with an LLC of the setting "
-            f"{name}, and stages need {LEAST}; estimate more by {typed(ESTIMATE)} --checkpoints all"
+            f"{name}, but stages need {LEAST}; estimate more by {typed(ESTIMATE)} --checkpoints all"
         )
     steps, llc, low, high, loss, null = (there[column].to_numpy(float) for column in NUMBERS[:6])
     errors = there[ERROR].to_numpy(float) if ERROR in there else standard_errors(low, high, there["chains"])

@@ -69,7 +69,7 @@ def check(flags: argparse.Namespace) -> None:
     """`ConfigError` for a metric that is none, and for one file of two."""
     check_metric(flags.metric)
     both = (flags.clean is None) == (flags.corrupted is None)
-    require(both, "--clean and --corrupted are given together: pairs of contexts are in two files")
+    require(both, "--clean and --corrupted must be given together: each holds one context of every pair")
 
 
 def add_flags(parser: cli.Parser) -> None:

@@ -295,9 +295,9 @@ def diagnose(
     arrays = {name: np.asarray(values, np.float64) for name, values in traces.items()}
     require("excess" in arrays, f"traces has {', '.join(arrays) or 'nothing'}; it needs excess [chains, draws]")
     excess = arrays["excess"]
-    require(excess.ndim == 2, f"excess has shape {excess.shape}; it is [chains, draws]")
+    require(excess.ndim == 2, f"excess has shape {excess.shape}; it must be [chains, draws]")
     chains, draws = excess.shape
-    require(chains >= 2, "excess is of one chain; an interval needs two or more")
+    require(chains >= 2, "excess has only one chain; an interval needs two or more")
     require(0 <= burn_in <= draws - 8, f"burn_in is {burn_in} of {draws} draws; 8 or more must be left")
     for name, values in arrays.items():
         require(

@@ -103,7 +103,7 @@ def require_null_predictor(config: Any, model: Model) -> None:
     """`ConfigError` for a model without null_losses, which saturation is measured by."""
     require(
         model.null_losses is not None,
-        f"the model of {config.name} has no null predictor, with which saturation is measured: give its Model "
+        f"the model of {config.name} has no null predictor, which saturation needs: give its Model "
         "null_losses(batch) -> [B], the losses of a predictor that ignores the context",
     )
 

@@ -36,13 +36,13 @@ def influence(losses: np.ndarray, observable: np.ndarray) -> Covariances:
     """
     of_samples = np.asarray(losses, np.float64)
     observed = np.asarray(observable, np.float64)
-    require(of_samples.ndim == 3, f"losses has shape {of_samples.shape}; it is [chains, draws, samples]")
+    require(of_samples.ndim == 3, f"losses has shape {of_samples.shape}; it must be [chains, draws, samples]")
     require(
         observed.shape[:2] == of_samples.shape[:2] and observed.ndim in (2, 3),
         f"the observable has shape {observed.shape}; it must be [chains, draws] or [chains, draws, m], with "
         f"the chains and draws of losses, {of_samples.shape[:2]}",
     )
-    require(len(of_samples) >= 2, "losses is of one chain; a standard error needs two or more")
+    require(len(of_samples) >= 2, "losses has only one chain; a standard error needs two or more")
     columns = observed[..., None] if observed.ndim == 2 else observed
     found = _minus_covariance(of_samples, columns)
     flat = observed.ndim == 2
@@ -55,7 +55,7 @@ def susceptibility(component: np.ndarray, losses: np.ndarray) -> Covariances:
     component: phi_C [C, T] of the same draws, such as their excess loss.
     """
     of_samples = np.asarray(losses, np.float64)
-    require(of_samples.ndim == 3, f"losses has shape {of_samples.shape}; it is [chains, draws, samples]")
+    require(of_samples.ndim == 3, f"losses has shape {of_samples.shape}; it must be [chains, draws, samples]")
     return influence(of_samples - of_samples.mean(axis=2, keepdims=True), component)
 
 

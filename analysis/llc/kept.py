@@ -63,7 +63,7 @@ def read(folder: Path, step: int, of: str) -> Estimate | None:
         was = facts.pop(DIGEST)
         estimate = _estimate(facts, traces)
     except (ValueError, KeyError, TypeError, AttributeError, OSError, EOFError, zipfile.BadZipFile, zlib.error):
-        raise StoreError(f"{path} is no stored estimate; {OTHER}") from None
+        raise StoreError(f"{path} is not a stored estimate; {OTHER}") from None
     if was != of:
         raise StoreError(f"{path} is an estimate of other parameters, data or settings; {OTHER}")
     return estimate

@@ -33,7 +33,7 @@ def mask_vector(split: Split, params: Any, mask: Any) -> np.ndarray | None:
         if is_moving(leaf)
     ]
     moves = np.concatenate(parts)
-    require(bool(moves.any()), "the mask moves no parameter")
+    require(bool(moves.any()), "the mask selects no parameter")
     return moves.astype(np.float32)
 
 
@@ -68,7 +68,7 @@ def _by_structure(params: Any, mask: Any, count: int) -> list[Any]:
         require(len(spread) == count, "")
     except (ValueError, TypeError, KeyError, ConfigError):
         raise ConfigError(
-            f"the mask has the structure {jax.tree.structure(mask)}, and the parameters have "
+            f"the mask has the structure {jax.tree.structure(mask)}, but the parameters have "
             f"{jax.tree.structure(params)}; a mask is a tree like the parameters, with a boolean or an array of "
             "booleans "
             "for each leaf"

@@ -27,7 +27,7 @@ def check_pattern(pattern: str) -> None:
             warnings.simplefilter("error", FutureWarning)  # at a set in a set, whose meaning is to change
             re.compile(pattern)
     except (re.error, FutureWarning, OverflowError, RecursionError) as error:
-        raise ConfigError(f"mask is {pattern!r}, which is no regular expression: {error}") from None
+        raise ConfigError(f"mask is {pattern!r}, which is not a regular expression: {error}") from None
 
 
 @lru_cache(maxsize=8)

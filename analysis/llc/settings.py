@@ -200,7 +200,7 @@ def selection(text: str) -> str:
     if len(numbers) in counts:
         return ":".join([kind, *(str(read(number)) for read, number in zip(types, numbers, strict=False))])
     if not re.fullmatch(r"[\d\s.,e+-]+", text):
-        raise argparse.ArgumentTypeError(f"{shown(text)} is none of {SELECTIONS}")
+        raise argparse.ArgumentTypeError(f"{shown(text)} is not one of {SELECTIONS}")
     return ",".join(str(STEP(word)) for word in text.split(","))
 
 

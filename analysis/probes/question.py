@@ -52,7 +52,7 @@ def check(config: Any, question: Question) -> None:
     if question.targets and not has_pairs(config):
         require(False, f"{question.targets[0]} is a target of pairs, which the family {config.family} does not have")
     masked = isinstance(config, RegressionConfig) and config.eval.hit_rate > 0
-    require(masked or "noise_mask" not in question.targets, "noise_mask is of corrupted contexts, and these are clean")
+    require(masked or "noise_mask" not in question.targets, "noise_mask needs corrupted contexts, but these are clean")
     file = getattr(config, "data_file", "")
     drawn = not (file and question.tasks)
     require(drawn, f"the contexts of {file} are fixed, so no others can be drawn; leave --tasks out")
@@ -64,7 +64,7 @@ def check(config: Any, question: Question) -> None:
             fits, f"the target {name} has the shape {values.shape}; it must be [{contexts}, ...], one entry per context"
         )
         numbers = values.dtype.kind in "biuf" and bool(np.isfinite(values.astype(np.float64)).all())
-        require(numbers, f"the target {name} has values that are no finite numbers")
+        require(numbers, f"the target {name} has values that are not finite numbers")
 
 
 def count(config: Any) -> int:

@@ -49,7 +49,7 @@ def probe(loaded: LoadedRun, question: Question) -> tuple[list[Scored], dict[str
     """The scores, and facts; `ConfigError` for what a run has not, and for fewer contexts than features."""
     check(loaded.config, question)
     hooked = loaded.model.watch is not untraced
-    require(hooked, f"a run of the family {loaded.config.family} shows none of its activations")
+    require(hooked, f"the family {loaded.config.family} does not expose its activations")
     shapes = patching.shapes_of(loaded.model, loaded.params, loaded.batch)
     chosen = tuple(matching(question.activations, [*shapes]))
     check_features({at: shapes[at] for at in chosen}, question.tasks or count(loaded.config))

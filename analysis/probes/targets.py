@@ -33,7 +33,7 @@ PAIRS = ("residual", MASK)
 PREDICTIONS = ("y_query", "least_squares_prediction", "gd_prediction")
 TARGETS = (*WEIGHTS, *PAIRS, *PREDICTIONS)
 BY_STEPS = ("gd", "residual", "gd_prediction")
-NO_PAIRS, NO_QUERY = "the row sees no pair with its label", "the row is no query's"
+NO_PAIRS, NO_QUERY = "the row sees no complete pair", "the row is not a query's"
 
 
 class Row(NamedTuple):

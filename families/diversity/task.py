@@ -242,7 +242,7 @@ def references(config: DiversityConfig, batch: Batch) -> tuple[dict[str, np.ndar
             )
             with np.errstate(over="ignore"):  # of a penalty, as weights may be tiny
                 values = np.asarray(predict(batch), np.float64)
-            require(bool(np.isfinite(values).all()), "float32 does not hold its predictions on these sequences")
+            require(bool(np.isfinite(values).all()), "its predictions on these sequences are not finite in float32")
             predictions[name] = values
         except ConfigError as reason:
             undefined[name] = str(reason)

@@ -173,5 +173,5 @@ def numbered(dfa: Any, alphabet: str) -> Automaton:
         moves = [[target if target != sink else len(order) for target in row] for row in moves]
         moves.append([len(order)] * len(alphabet))
         accepting.append(False)
-    require(len(moves) <= MOST_STATES, f"an automaton has {len(moves)} states; the most are {MOST_STATES}")
+    require(len(moves) <= MOST_STATES, f"an automaton has {len(moves)} states; the maximum is {MOST_STATES}")
     return Automaton(alphabet, np.array(moves, np.int64), np.array(accepting, bool))

@@ -132,7 +132,7 @@ def _read(data: LanguageData, arrays: Mapping[str, np.ndarray]) -> Coded:
     counts = [0 if pool is None else len(pool.strings) for pool in (pools.train, pools.test, pools.unseen)]
     width = coded.train.shape[1]
     right = [part.shape for part in coded] == [(count, width) for count in counts]
-    require(right and all(part.dtype == coded.train.dtype for part in coded), "they are no codes of these strings")
+    require(right and all(part.dtype == coded.train.dtype for part in coded), "they are not codes of these strings")
     require(all(np.isfinite(part).all() for part in coded), "they are not finite")
     return coded
 

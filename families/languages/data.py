@@ -57,7 +57,7 @@ class LanguageData:
         require(SEED.has(self.pool_seed), f"pool_seed is {self.pool_seed}; it must be {SEED}")
         for name, most in (("num_states", MOST_STATES), ("pool_size", MOST_STRINGS)):
             value = getattr(self, name)
-            require(value <= most, f"{name} is {value}; it must be at most {most}, for all are in memory")
+            require(value <= most, f"{name} is {value}; it must be at most {most}, because all are kept in memory")
         require(
             self.min_length <= self.max_length,
             f"min_length is {self.min_length}; it must be at most max_length, {self.max_length}",

@@ -26,8 +26,8 @@ REASONS = {
     "^": "it has ^; an expression describes whole strings and has no anchors",
     "$": "it has $; an expression describes whole strings and has no anchors",
     "\\": "it has a backslash; symbols are letters and digits, and classes are written out, as in [0-9]",
-    "[": "it has a [ that is no class of letters and digits, as in [ab], [a-c] or [^a]",
-    "{": "it has a { that is no repeat, as in {2}, {2,}, {,3} or {2,3}",
+    "[": "it has a [ that does not begin a class of letters and digits, as in [ab], [a-c] or [^a]",
+    "{": "it has a { that does not begin a repeat, as in {2}, {2,}, {,3} or {2,3}",
 }
 
 
@@ -41,10 +41,12 @@ def of_expression(text: str, alphabet: str) -> Automaton:
     """
     require(bool(text.strip()), "a regular expression is empty; () is the language of the empty string")
     tokens = TOKEN.findall(text)
-    require(len(tokens) <= MOST_TOKENS, f"{shortened(text)} is too long; the most are {MOST_TOKENS} symbols and signs")
+    require(
+        len(tokens) <= MOST_TOKENS, f"{shortened(text)} is too long; the maximum is {MOST_TOKENS} symbols and signs"
+    )
     reason = _wrong(tokens, alphabet)
     require(reason is None, f"{shortened(text)} is not a regular expression over {alphabet}: {reason}")
-    require(_size(tokens) <= MOST_STATES, f"{shortened(text)} needs too many states; the most are {MOST_STATES}")
+    require(_size(tokens) <= MOST_STATES, f"{shortened(text)} needs too many states; the maximum is {MOST_STATES}")
     dfa, nfa, errors = automata_lib()
     try:
         made = nfa.from_regex(_without_repeats_of_none(tokens), input_symbols=set(alphabet))
@@ -105,7 +107,7 @@ def _wrong_alone(token: str, alphabet: str) -> str | None:
         return f"{token} has a range that is not of small letters, capitals or digits in their order"
     missing = [symbol for symbol in symbols_of(token) if symbol not in alphabet]
     if missing:
-        return f"{missing[0]} is no symbol of the alphabet"
+        return f"{missing[0]} is not a symbol of the alphabet"
     bounds = BOUNDS.fullmatch(token)
     if bounds and not (bounds[1] or bounds[2]):
         return REASONS["{"]
@@ -114,7 +116,7 @@ def _wrong_alone(token: str, alphabet: str) -> str | None:
     if match or bounds or SYMBOL.fullmatch(token) or token in ("(", ")", ".", *SIMPLE_REPEATS, *OPERATORS):
         return None
     if token.isspace():
-        return "it has a blank, which is no symbol; each expression is a word of its own"
+        return "it has a blank, which is not a symbol; write each expression as one word"
     return REASONS.get(token[0], f"it has {token!r}; symbols are letters and digits")
 
 

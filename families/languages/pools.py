@@ -139,7 +139,7 @@ def _read(data: LanguageData, arrays: Mapping[str, np.ndarray]) -> Pools:
     train, test = (_read_pool(data, arrays, name, len(languages)) for name in SETS[:2])
     unseen = _read_pool(data, arrays, "unseen", len(unseen_languages)) if unseen_languages else None
     pools = Pools(train, test, unseen, languages, unseen_languages)
-    require(_written(pools).keys() == arrays.keys(), "some parts belong to no pool and no language")
+    require(_written(pools).keys() == arrays.keys(), "some arrays belong to no pool or language")
     return pools
 
 
@@ -148,7 +148,7 @@ def _read_pool(data: LanguageData, arrays: Mapping[str, np.ndarray], name: str, 
     rows = [(np.uint8, len(pool.strings), data.max_length), (np.int32, *draws), (np.int32, *draws)]
     index = np.stack(pool[1:])
     right = [(part.dtype, *part.shape) for part in pool] == rows and 0 <= index.min() <= index.max() < len(pool.strings)
-    require(count > 0 and right, f"{name} is no pool of these languages")
+    require(count > 0 and right, f"{name} is not a pool of these languages")
     return pool
 
 
@@ -160,7 +160,7 @@ def _read_languages(arrays: Mapping[str, np.ndarray], name: str) -> list[Languag
         states = len(automaton.accepting)
         inside = bool(((automaton.transitions >= 0) & (automaton.transitions < states)).all())
         right = automaton.transitions.shape == (states, automaton.pad) and automaton.accepting.dtype == bool
-        require(states > 0 and inside and right, f"{name} has an entry that is no automaton")
+        require(states > 0 and inside and right, f"{name} has an entry that is not an automaton")
         languages.append(Language(str(words[0]), automaton))
     return languages
 

@@ -248,7 +248,7 @@ FAMILY = Family(
     stack=True,
     about={
         "lsa1": "linear self-attention on tokens (x, y)",
-        "lsa1_pe": "the same, with positional codes concatenated to the tokens",
-        "twolayer": "interleaved tokens: a softmax layer copies, a linear one descends",
+        "lsa1_pe": "the same, with positional encodings concatenated to the tokens",
+        "twolayer": "interleaved tokens: a softmax layer copies, a linear one does gradient descent",
     },
 )

@@ -28,7 +28,7 @@ def reason_against(config: RegressionConfig) -> str:
         f"it has {model.num_layers} layers": model.num_layers > 1,
         f"its attention is {model.kind(0)}": model.kind(0) != "linear",
         f"its tokens are {model.tokens}": model.tokens != "concatenated",
-        "it has positional codes": model.pos_enc_size > 0,
+        "it has positional encodings": model.pos_enc_size > 0,
         "it has biases": model.bias,
         "it has layer norm": model.layer_norm and model.first_norm,
         "it has an MLP": model.mlp_width > 0,

@@ -119,7 +119,7 @@ def make_test_batches(config: RegressionConfig, distributions: Sequence[DataConf
     key = task_key(config, Purpose.TEST_SET)
     if config.data.file:
         alike = all(data == config.data for data in distributions)
-        require(alike, f"the contexts of {config.data.file} are what they are; no others can be drawn")
+        require(alike, f"the contexts of {config.data.file} are fixed; no others can be drawn")
         return (arrange(key, own_set(config, "test"), config.data, config.eval).batch,) * len(distributions)
     return tuple(context.batch for context in draw_contexts(key, distributions, config.eval, config.test_tasks))
 

@@ -81,7 +81,9 @@ def vocabulary_of(text: str, size: int, others: str = "") -> Vocabulary:
     letters = sorted({*text, *others})
     require(len(letters) > 1, "all characters of the text are the same; a model needs two to tell apart")
     if len(letters) > size:
-        raise ConfigError(f"num_symbols is {size}, but the text has {len(letters)} distinct characters; raise it")
+        raise ConfigError(
+            f"num_symbols is {size}, but the text has {len(letters)} distinct characters; raise num_symbols"
+        )
     numbers = {letter: number for number, letter in enumerate(letters)}
     words = [
         _Word([numbers[letter] for letter in piece], count) for piece, count in Counter(PIECES.findall(text)).items()

@@ -64,13 +64,15 @@ class TokenData:
         half = -(-self.num_tokens // 2)
         require(
             self.shortest_repeat <= half,
-            f"shortest_repeat is {self.shortest_repeat}; it is at most {half}, half of a sequence",
+            f"shortest_repeat is {self.shortest_repeat}; it must be at most {half}, half of a sequence",
         )
         for each in dataclasses.fields(self):
             value = getattr(self, each.name)
             if each.name in self.without_meaning and value != each.default:
                 raise ConfigError(f"{each.name} is {value}, but has no meaning for sequences of {self.source}")
-        require(self.num_symbols <= MOST_SYMBOLS, f"num_symbols is {self.num_symbols}; it is at most {MOST_SYMBOLS}")
+        require(
+            self.num_symbols <= MOST_SYMBOLS, f"num_symbols is {self.num_symbols}; it must be at most {MOST_SYMBOLS}"
+        )
         require(
             self.source != "text" or self.num_symbols >= FEWEST_PIECES,
             f"num_symbols is {self.num_symbols}; the vocabulary of a text has {FEWEST_PIECES} to {MOST_SYMBOLS} pieces",
@@ -87,7 +89,7 @@ class TokenData:
         )
         require(
             self.shortest_repeat == 0 or (self.shortest_repeat >= 2 and self.repeated_share > 0),
-            f"shortest_repeat is {self.shortest_repeat}; it is 0, or at least 2 where repeated_share is above 0",
+            f"shortest_repeat is {self.shortest_repeat}; it must be 0, or at least 2 where repeated_share is above 0",
         )
         if self.num_chains != math.inf:
             whole = isinstance(self.num_chains, int) and 1 <= self.num_chains < TOO_MANY

@@ -19,10 +19,11 @@ PARTS = ("task", "outputs")  # modules of a family besides its config; each has 
 
 def check(family: Family) -> None:
     """`ConfigError` unless a family is one, has all its parts, and takes the name of no model."""
-    require(isinstance(family, Family), f"{family!r} is no lab.configs.family.Family")
+    require(isinstance(family, Family), f"{family!r} is not a lab.configs.family.Family")
     config = family.config
     require(
-        RunConfig in getattr(config, "__mro__", ()), f"{config!r}, a family's config, is no lab.configs.run.RunConfig"
+        RunConfig in getattr(config, "__mro__", ()),
+        f"{config!r}, a family's config, is not a lab.configs.run.RunConfig",
     )
     name = family.name
     require(bool(family.models), f"the family {name} lacks a part: it has no models")

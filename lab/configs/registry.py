@@ -36,7 +36,7 @@ def family_of_model(model: str) -> Family:
     for family in FAMILIES.values():
         if model in family.models:
             return named(family.name)
-    known = f"known are {', '.join(models())}, and --plugin FILE brings others"
+    known = f"known are {', '.join(models())}, and --plugin FILE adds others"
     raise ConfigError(f"unknown model {model!r}; {known}{did_you_mean(model, models())}")
 
 
@@ -48,7 +48,7 @@ def family_of(config: RunConfig) -> Family:
 def named(name: str) -> Family:
     """The family of a name; `ConfigError` for a name that none has."""
     if name not in FAMILIES:
-        raise ConfigError(f"unknown family {name!r}; known are {', '.join(FAMILIES)}, and --plugin FILE brings others")
+        raise ConfigError(f"unknown family {name!r}; known are {', '.join(FAMILIES)}, and --plugin FILE adds others")
     family: Family = FAMILIES[name]
     return family
 

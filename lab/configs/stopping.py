@@ -51,7 +51,7 @@ def condition_of(text: str) -> Condition:
     column, sign, bound = match.groups()
     require(
         column.startswith(READ),
-        f"stop_when reads {column!r}; a training may end by train_ and eval_ columns alone, and not by its test set",
+        f"stop_when reads {column!r}; only train_ and eval_ columns may stop a training, never its test set",
     )
     try:
         number = float(bound)

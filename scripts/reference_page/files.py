@@ -46,7 +46,7 @@ and, on the first sequences, each predictor; for functions `id_tf` and, outside 
 CONTEXTS = """`train` and `eval` settings used, the difficulty used, and whether each had an effect:
 `order_had_effect`, `noise_had_effect`, `placement_had_effect`"""
 ALIGNMENT = """`l2_pred_diff` (RMS), `align_cos` (= `model_cos`), `preds_diff` (mean absolute), `model_diff`, `slope`
-of its predictions on gradient descent's, `eta` and how it was chosen"""
+of the model's predictions against gradient descent's, `eta` and how it was chosen"""
 OOD = """`alpha, test_mse, gd_test_mse` and their standard errors; `labels`: `scaled` if they follow the scaled
 inputs, else `kept`"""
 SHIFTS = """`shift, predictor, loss, loss_se`; `closed_form`: the expected loss of the preconditioned step, or the
@@ -56,7 +56,7 @@ ON_CORRUPTED = """losses of baselines that know how pairs are corrupted: `gd_cle
 for each position, fitted on the evaluation's or the training's contexts; null with a `reason` where one is not
 defined"""
 EVALUATION = (
-    "`predictors`: of the model and each baseline on contexts of a user's file, `loss` (half the squared error) with "
+    "`predictors`: for the model and each baseline, on a user's contexts, `loss` (half the squared error) with "
     "`loss_se` over contexts, the model's `ratio` to it on the same contexts with `ratio_se`, and the `reason` where "
     "one is not defined; `facts`: steps, step sizes, what was estimated; `data`, `sha256` of the file"
 )
@@ -74,7 +74,7 @@ EVALUATED_CONTEXTS = (
 )
 POSITION_STEPS = """for each position of the context, its step size in one step of gradient descent: `predicted` (the
 best on tasks like the training's), `regressed` and `differentiated` from the model; `variance_explained` of its
-predictions by such a step, and by one step size for all positions; how far the step sizes read are from those
+predictions by such a step, and by one step size for all positions; agreement of the step sizes read with those
 predicted: `..._rms`, and `..._r2`, null with a `reason` where positions are exchangeable"""
 SEPARATION = """by layer, head and score: clean and noisy means, `auroc` with its interval, `auroc_raw`,
 `auroc_position`, change from the same context without noise; the model's influence; gradient descent's values; under
@@ -90,10 +90,10 @@ y, and over the channels of x only (`averaged_before_norm_x, per_task_x`); `untr
 SOLUTIONS = """which `solution` of the population loss the layer has found; `swapped_share`: how much of the layer swaps
 inputs and labels; `rank` of the layer's effective step, and its eigenvalues divided by the best step size (`shares`);
 population losses of the layer, of gradient descent (`best`) and of the `mixed` point where it is a minimum"""
-DISTANCE = """the transformer and the algorithms with as many steps: `step` (`final`, or that of a snapshot), `row`,
-`column`, `measure` (`cosine` of sensitivities, `difference`: mean absolute, of predictions, `loss_ratio`: row over
-column; if `column` is empty, the `loss` of `row`, and `loss_replaced_N` with N replaced labels), `value`,
-`value_se`; an empty value where one is not defined, with the `reason` of an algorithm"""
+DISTANCE = """the transformer, and algorithms with as many steps as it has layers: `step` (`final`, or that of a
+snapshot), `row`, `column`, `measure` (`cosine` of sensitivities, `difference`: mean absolute, of predictions,
+`loss_ratio`: row over column; if `column` is empty, the `loss` of `row`, and `loss_replaced_N` with N replaced labels),
+`value`, `value_se`; an empty value where one is not defined, with the `reason` of an algorithm"""
 COMPARED = """losses with standard errors, paired ratio and difference, `preds_diff`, `l2_pred_diff`, `model_diff`,
 `model_cos`; in the transformer's run"""
 MAPS = "a head's map in one context, and its mean size over all; for linear attention raw scores of any sign and scale"
@@ -127,8 +127,8 @@ differs in the pairs (`corruption`), `metric`, `layer`, `head`, `position`; the 
 gap with the ends of its 95 % interval `low`, `high`, over `n` pairs, null with a `reason` where the gap lies within its
 error; `estimate`, the share to first order (attribution patching)"""
 ABLATIONS = """a row for each head, MLP and block (`table`) and `ablation` (zero, mean, resample): `metric`, `layer`,
-`head`; mean `change` of the metric over `n` clean contexts, of the prediction the mean squared change, with the ends
-of its 95 % interval `low`, `high`; `estimate`, the change to first order (none of squared changes)"""
+`head`; mean `change` of the metric over `n` clean contexts (for the metric prediction, the mean squared change), with
+the ends of its 95 % interval `low`, `high`; `estimate`, the change to first order (not for squared changes)"""
 DYNAMICS = """a row for each checkpoint of the run (`trajectory`) and of one random walk of its steps (`random walk`):
 `series`, `step`, scores `pc1, pc2, pc3`, the same smoothed (`..._smooth`), and the smoothed curve's `curvature_...` in
 each plane"""
@@ -292,12 +292,14 @@ FILES = (
     ),
     File("attn/layer{L}.npz", CAPTURED, "attention maps of a layer: `data` [B',heads,rows,cols]"),
     File("attn/layer{L}_head{H}.npy", CAPTURED, "the mean map of a head [rows,cols]"),
-    File(layout.ATTENTION_SUMMARY, CAPTURED, "each head in numbers"),
+    File(layout.ATTENTION_SUMMARY, CAPTURED, "statistics of each head"),
     File("figs/attention_layer{L}_head{H}.png", f"{CAPTURED}; `plots.attention_quick`", MAPS),
     File("figs/alignment.png", REGRESSION, "alignment with gradient descent over training; not in sweeps"),
     File("figs/weights.png", REGRESSION, "weight products and the construction's, scales divided out; not in sweeps"),
     File(
-        layout.LAYERWISE, "layerwise; `analysis.layerwise`", "losses after every layer and of as many steps of descent"
+        layout.LAYERWISE,
+        "layerwise; `analysis.layerwise`",
+        "losses after every layer, and of gradient descent after as many steps",
     ),
     File("figs/layerwise.png", "layerwise", "these losses, drawn; not in sweeps"),
     File(

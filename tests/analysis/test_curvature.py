@@ -51,7 +51,7 @@ def test_it_predicts_at_every_nbeta_and_gamma(workshop: Workshop, lsa1_run: Path
     [
         (["--nbetas", "0"], "argument --nbetas: '0' is not a number above 0"),
         (["--gammas", "-1"], "argument --gammas: '-1' is not a number above 0"),
-        (["--mask", "("], "mask is '(', which is no regular expression"),
+        (["--mask", "("], "mask is '(', which is not a regular expression"),
         (["--checkpoints", "all"], "has no snapshots of its training; --config.snapshots=true keeps them"),
     ],
 )

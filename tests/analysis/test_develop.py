@@ -173,7 +173,7 @@ def test_the_branches_of_a_run_are_estimated_at_their_ends(run: Path) -> None:
     [
         ("itself", "have the same seeds"),
         ("longer", "--also takes runs that differ in"),
-        ("bare", "is not developed; run python -m analysis.develop --run"),
+        ("bare", "has no results of analysis.develop; run python -m analysis.develop --run"),
     ],
 )
 def test_others_are_developed_runs_of_one_training(
@@ -221,8 +221,8 @@ def test_what_is_measured_already_is_left_alone(workshop: Workshop, run: Path) -
     ("flags", "sentence"),
     [
         (("--checkpoints", "last"), "a development needs six checkpoints or more"),
-        (("--settings", "cold=1:2"), "is no setting, NAME=EPS:NBETA:GAMMA"),
-        (("--settings", "published=1e-5:100:100"), "is no setting, NAME=EPS:NBETA:GAMMA"),
+        (("--settings", "cold=1:2"), "is not a setting, NAME=EPS:NBETA:GAMMA"),
+        (("--settings", "published=1e-5:100:100"), "is not a setting, NAME=EPS:NBETA:GAMMA"),
         (
             ("--settings", "cold=0:100:100"),
             "argument --settings: '0' is not a number above 0, from 1.18e-38 to 3.4e+38",

@@ -76,8 +76,8 @@ def test_a_run_with_few_snapshots_is_refused(workshop: Workshop, tmp_path: Path)
     done = workshop.run("analysis.essential_dynamics", "--run", tmp_path / "few")
     assert done.returncode == 2
     assert (
-        "has 3 snapshots; a trajectory needs 5, and the search for forms (bends) in it 50: train it with more records"
-        in done.stderr
+        "has 3 snapshots; a trajectory needs 5, and finding its turning points (forms) needs 50: "
+        "train it with more records" in done.stderr
     )
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "few" / layout.ESSENTIAL_DYNAMICS).exists()

@@ -227,7 +227,7 @@ def test_what_cannot_be_compared_is_refused(model: Any, arrays: Any, sentence: s
 def test_a_baselines_name_is_not_taken_twice_and_training_has_two_arrays_or_four() -> None:
     with pytest.raises(ConfigError, match="ridge is the name of a baseline already"):
         evaluate(ones, X, Y, baselines={"ridge": ones})
-    with pytest.raises(ConfigError, match="training has 3 dimensions, and the contexts that are evaluated have 4"):
+    with pytest.raises(ConfigError, match="training has 3 dimensions, but the contexts that are evaluated have 4"):
         evaluate(ones, X, Y, training=(X[:, :, :3], Y))
     with pytest.raises(ConfigError, match="steps is 0; it must be a whole number of at least 1"):
         evaluate(ones, X, Y, steps=0)
@@ -274,7 +274,7 @@ def test_a_run_on_contexts_of_its_own_is_evaluated_on_those_that_it_kept(tmp_pat
     headline = read_summary(run.path)["headline"]
     for name, column in {"model": "tf_loss", "gd": "gd_loss", "gd_fitted": "gd_loss"}.items():
         assert values["predictors"][name]["loss"] == pytest.approx(headline[column], rel=1e-4), name
-    assert "which a file does not say" in values["predictors"]["ridge"]["reason"]
+    assert "which a file lacks" in values["predictors"]["ridge"]["reason"]
     (tmp_path / "mine.npz").rename(tmp_path / "moved.npz")
     ran("analysis.evaluate", "--run", run.path, "--data", tmp_path / "moved.npz")
     assert json.loads((run.path / layout.EVALUATION).read_text())["predictors"] == values["predictors"]

@@ -76,7 +76,7 @@ def test_symbols_come_as_often_as_they_are_likely(temperature: float, monkeypatc
         ('{"letters": ["a", "bc"], "merges": ["0 1"]}', "is not a vocabulary"),
         ('{"letters": ["a", 1], "merges": ["0 1"]}', "is not a vocabulary"),
         ('{"letters": ["a", "b"]}', "is not a vocabulary"),
-        ('{"letters": ["a", "b"], "merges": []}', "has 2 symbols, and the run 3"),
+        ('{"letters": ["a", "b"], "merges": []}', "has 2 symbols, but the run has 3"),
     ],
 )
 def test_a_vocabulary_that_is_none_is_named(content: str, words: str, tmp_path: Path) -> None:

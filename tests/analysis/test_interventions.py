@@ -179,7 +179,7 @@ def test_what_cannot_be_is_refused_before_work(lsa1_run: Path, refused: Refused)
     assert "no metric is called 'squared_eror', did you mean squared_error?" in refused(
         *command, "--metric", "squared_eror"
     )
-    assert "--clean and --corrupted are given together" in refused(*command, "--clean", "a.npz")
+    assert "--clean and --corrupted must be given together" in refused(*command, "--clean", "a.npz")
     assert "'50' is not a whole number from 100" in refused(*command, "--pairs", "50")
     assert "position is 7; the contexts have 1 queries" in refused(*command, "--position", "7")
 

@@ -154,7 +154,7 @@ def test_it_leaves_a_grid_with_advice_and_a_figure(workshop: Workshop, tmp_path:
         (["--eps", "1e-4,0"], "argument --eps: '0' is not a number above 0, from 1.18e-38 to 3.4e+38"),
         (["--nbeta", "inf"], "argument --nbeta: 'inf' is not a number above 0, from 1.18e-38 to 3.4e+38"),
         (["--gamma", 0], "argument --gamma: '0' is not a number above 0, from 1.18e-38 to 3.4e+38"),
-        (["--steps", "late"], "argument --steps: 'late' is none of early, middle, last and no step"),
+        (["--steps", "late"], "argument --steps: 'late' is not a step or one of early, middle, last"),
         (["--steps", 31], "has no snapshot of step 31; it has 0, 30, 60, 90, 100"),
         (["--mask", "no_such"], "mask 'no_such' matches no floating-point parameter; choose from "),
         (["--batch_size", 129], "batch_size is 129, more than the 128 tasks it is drawn from; raise tasks"),

@@ -52,7 +52,7 @@ def test_checkpoints_without_an_estimate_are_in_no_line_and_are_counted() -> Non
 @pytest.mark.parametrize(
     ("own", "sentence"),
     [
-        (rows([1.0, 2.0, np.nan, np.nan]), "a line needs 3 checkpoints with an estimate, x has 2"),
+        (rows([1.0, 2.0, np.nan, np.nan]), "a line needs 3 checkpoints with an estimate, but x has 2"),
         ([row | {"loss": 1.0} for row in rows([1.0, 2.0, 3.0, 4.0])], "all checkpoints have the same loss"),
     ],
 )
@@ -75,7 +75,7 @@ def test_the_settings_differ_in_eps_and_gamma_alone() -> None:
     [
         (
             "--checkpoints sometimes",
-            "'sometimes' is none of all, last, every:K, log:N[:FROM] or steps such as 100,500",
+            "'sometimes' is not one of all, last, every:K, log:N[:FROM] or steps such as 100,500",
         ),
         ("--chains 1", "argument --chains: '1' is not a whole number from 2 to 4096"),
     ],

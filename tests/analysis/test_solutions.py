@@ -72,7 +72,7 @@ AGAINST = {
     "it has biases": {"bias": True},
     "its tokens are interleaved": {"tokens": "interleaved"},
     "its labels are noisy": {"noise_std": 0.1},
-    "it has positional codes": {"pos_enc_size": 4},
+    "it has positional encodings": {"pos_enc_size": 4},
     "its activations are clipped": {"activation_clip": 10.0},
 }
 

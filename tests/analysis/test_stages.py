@@ -171,7 +171,7 @@ def test_several_settings_are_listed(made: Made, refused: Refused) -> None:
 
 def test_few_checkpoints_are_refused_with_the_least_number(workshop: Workshop, made: Made, refused: Refused) -> None:
     few = made(llc=LLC[:5], steps=STEPS[:5])
-    assert "has 5 checkpoints with an LLC of the setting 0123abcd, and stages need 6" in refused(
+    assert "has 5 checkpoints with an LLC of the setting 0123abcd, but stages need 6" in refused(
         "analysis.stages", "--run", few
     )
     unusable = made("unusable", verdict="none")
@@ -207,7 +207,7 @@ def test_other_settings_and_the_same_seeds_are_refused(made: Made, refused: Refu
     run = made()
     other = made("other", 1, gamma=5.0, nbeta=7.0)
     said = refused("analysis.stages", "--run", run, "--also", other)
-    assert "and none at the setting 0123abcd of" in said
+    assert "but none at the setting 0123abcd of" in said
     assert "has LLCs with nbeta 7.0, not " in said
     assert "gamma 5.0, not " in said
     assert "have the same seeds (data 0, initialisation 0)" in refused(

@@ -58,13 +58,13 @@ BROKEN = {
         "config.py",
         "config=MineConfig,",
         "config=MineData,",
-        f"{REGISTERED}<class 'mine.config.MineData'>, a family's config, is no lab.configs.run.RunConfig",
+        f"{REGISTERED}<class 'mine.config.MineData'>, a family's config, is not a lab.configs.run.RunConfig",
     ),
     "no family": (
         "__init__.py",
         "plugins.family(FAMILY)",
         "plugins.family(3)",
-        f"{REGISTERED}3 is no lab.configs.family",
+        f"{REGISTERED}3 is not a lab.configs.family",
     ),
     "a model that is there": (
         "config.py",

@@ -353,7 +353,7 @@ def test_a_standardised_run_is_the_run_on_standardised_contexts_in_its_own_units
     predicted = [np.load(path / layout.PREDICTIONS)["gd"] for path in (run, tmp_path / "plain")]
     np.testing.assert_allclose(predicted[0], data.y_mean + data.y_scale * predicted[1], rtol=1e-4)
     assert one["ridge_loss"] is None
-    assert "a file does not say" in one["ridge_loss_reason"]
+    assert "a file lacks" in one["ridge_loss_reason"]
     assert read_summary(run)["data"]["contexts"] == {"train": 48, "eval": 6, "test": 6}
 
 
@@ -376,7 +376,7 @@ def test_a_file_that_changed_since_the_run_is_one_sentence(run: Path) -> None:
         with pytest.raises(UserError, match=r"far.npz has changed since the run began"):
             load_compared(run)
         other = config_of(kept, standardize=True)
-        with pytest.raises(UserError, match=r"far.npz has changed since .*run began; bring it back, or choose another"):
+        with pytest.raises(UserError, match=r"far.npz has changed since .*run began; restore it, or choose another"):
             rundir.check_usable(run, other, overwrite=False)
         kept.unlink()
         with pytest.raises(UserError, match=r"far.npz, which does not exist"):
@@ -408,7 +408,7 @@ def test_a_finished_run_does_without_its_file(run: Path) -> None:
         np.testing.assert_allclose(loaded.predict(*arrays[:3]), expected, rtol=1e-6)
         assert (len(loaded.metrics), loaded.config.data_file) == (3, str(kept))
         assert icl_lab.baseline("conjugate_gradients", run)(*arrays[:3]).shape == expected.shape
-        with pytest.raises(UserError, match="a file does not say"):  # with the file too
+        with pytest.raises(UserError, match="a file lacks"):  # with the file too
             icl_lab.sample(run, 2)
         with pytest.raises(UserError, match=r"far.npz, which does not exist"):
             icl_lab.baseline("gd", run)(*arrays[:3])

@@ -138,7 +138,7 @@ def test_a_kind_without_a_causal_form_is_refused_for_a_decoder(everything: Plugi
     with pytest.raises(ConfigError) as error:
         configured("tiny", {"model.attention": "softmax,halved"})
     assert str(error.value) == (
-        "attention is 'halved', which has no causal form, as a decoder needs; register it by "
+        "attention is 'halved', which has no causal form; a decoder needs one: register it by "
         "@plugins.attention('halved', causal=f), with f(scores, key_size, visible, count) -> weights"
     )
     assert configured("lsa1", {"model.attention": "halved"}).plugins == (everything.record,)

@@ -100,7 +100,7 @@ def test_a_signal_to_one_stops_all_and_they_resume(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("--num_processes 2", "--coordinator_address, --num_processes and --process_id are given together"),
+        ("--num_processes 2", "--coordinator_address, --num_processes and --process_id must be given together"),
         ("--coordinator_address here --num_processes 2 --process_id 0", "--coordinator_address is 'here'"),
         ("--coordinator_address here:0 --num_processes 2 --process_id 0", "it must be HOST:PORT"),
         ("--coordinator_address a:1 --num_processes 2 --process_id 2", "--process_id is 2; of 2 processes"),

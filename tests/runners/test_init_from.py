@@ -91,7 +91,7 @@ def test_a_snapshot_is_another_source(source: Path) -> None:
     assert weights.source.startswith(f"{config_id(SHORT)}@10:")
     with pytest.raises(StoreError, match=r"no snapshot of step 7: .* of steps 0, 10, 20, 25"):
         weights_of(f"{source}@7")
-    with pytest.raises(ConfigError, match="'seven' is no step"):
+    with pytest.raises(ConfigError, match="'seven' is not a step"):
         weights_of(f"{source}@seven")
 
 

@@ -137,7 +137,7 @@ def test_native_that_cannot_be_is_refused_before_anything_is_written(
 ) -> None:
     why = without(lacking, machine)
     with pytest.raises(
-        ConfigError, match=f"--kernel native.* is not possible: {re.escape(why)}; --kernel auto takes XLA"
+        ConfigError, match=f"--kernel native.* is not possible: {re.escape(why)}; --kernel auto falls back to XLA"
     ):
         train(runs, NATIVE)
     assert not any(run.directory.exists() for run in runs)

@@ -164,7 +164,7 @@ def test_and_what_is_the_depth_curves_is_refused_elsewhere(refused: Refused, fie
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("--layers 3", "layers is 3, and this stack has 2; only a single layer"),
+        ("--layers 3", "layers is 3, but this stack has 2; only a single layer"),
         ("--damping 0.5", "damping has no meaning for a stack"),
         ("--layers 0", "argument --layers: '0' is not a whole number from 1 to 100000"),
         ("--num_tasks 1", "argument --num_tasks: '1' is not a whole number from 2 to 2^22"),

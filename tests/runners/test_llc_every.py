@@ -121,7 +121,7 @@ def test_a_model_without_a_null_predictor_says_what_to_add(workshop: Workshop, t
     done = workshop.run(*line, *EVERY)
     assert done.returncode == 2
     assert done.stderr == (
-        "error: the model of reader has no null predictor, with which saturation is measured: give its Model "
+        "error: the model of reader has no null predictor, which saturation needs: give its Model "
         "null_losses(batch) -> [B], the losses of a predictor that ignores the context\n"
     )
     assert not (tmp_path / "run" / layout.CONFIG).exists()

@@ -57,7 +57,9 @@ def test_its_help_names_the_models_and_a_models_help_its_flags(ran: Ran) -> None
     assert (listed.status, listed.err) == (0, "")
     lines = {line.split()[0]: line for line in listed.out.partition("MODEL is one of\n")[2].splitlines() if line}
     assert [*lines][:-1] == models()
-    assert lines["twolayer"].endswith("  interleaved tokens: a softmax layer copies, a linear one descends")
+    assert lines["twolayer"].endswith(
+        "  interleaved tokens: a softmax layer copies, a linear one does gradient descent"
+    )
     regression, sines = (ran(RUN, model, "--help").out for model in ("twolayer", "sine"))
     assert "--noise_placement" in regression
     assert "--control" not in regression

@@ -126,7 +126,7 @@ def test_a_sweep_trains_the_autoencoder_first(ran: Ran, tmp_path: Path) -> None:
         ),
         (
             ["--languages", "a*bc* ((a|b)c)*"],
-            "it has a blank, which is no symbol; each expression is a word of its own",
+            "it has a blank, which is not a symbol; write each expression as one word",
         ),
         (["--languages", "a+?b", "abc"], "it has ? behind +, which is ambiguous"),
         (["--languages", "^a*", "abc"], "it has ^; an expression describes whole strings and has no anchors"),

@@ -352,7 +352,7 @@ def test_without_noise_a_run_has_no_predictors_to_compare_with(workshop: Worksho
         ("--num_tasks many", "argument --num_tasks: "),
         ("--config.num_tasks=-3", "num_tasks is -3; it must be a whole number of at least 1, or inf"),
         ("--config.num_tasks=4294967296", "num_tasks is 4294967296"),
-        ("--num_pairs 1", "num_pairs is 1; a sequence is at least 2 pairs long, for the first has no context"),
+        ("--num_pairs 1", "num_pairs is 1; a sequence is at least 2 pairs long, because the first has no context"),
         ("--schedule foo", "argument --schedule: invalid choice: 'foo'"),
         ("--task_distribution foo", "argument --task_distribution: invalid choice: 'foo'"),
         ("--num_heads 3", "d_model is 32; it does not divide among 3 heads"),

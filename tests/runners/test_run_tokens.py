@@ -195,7 +195,7 @@ def test_a_place_without_text_is_refused(refused: Refused, tmp_path: Path) -> No
     ("words", "sentence"),
     [
         (["--num_symbols", 1], "num_symbols is 1; it must be a whole number of at least 2"),
-        (["--num_symbols", 6000], "num_symbols is 6000; it is at most 5000"),
+        (["--num_symbols", 6000], "num_symbols is 6000; it must be at most 5000"),
         (["--num_tokens", 1], "num_tokens is 1; it must be a whole number of at least 2"),
         (["--concentration", 0], "concentration is 0.0; it must be above 0 and at most 1000"),
         (["--concentration", -1], "concentration is -1.0; it must be above 0 and at most 1000"),
@@ -228,9 +228,9 @@ def test_a_text_that_changes_between_a_run_and_its_resume_or_evaluation_is_named
     (tmp_path / "own.txt").write_text(text)
     assert ran(RUNNER, *words).status == 0
     (tmp_path / "own.txt").write_text(own_text(seed=1))
-    assert f"{tmp_path / 'own.txt'} has changed since run began; bring it back" in refused(RUNNER, *words)
+    assert f"{tmp_path / 'own.txt'} has changed since run began; restore it" in refused(RUNNER, *words)
     said = refused("analysis.llc_calibrate", "--run", "run")
-    assert f"{tmp_path / 'own.txt'} has changed since the run began; bring it back, or train another run" in said
+    assert f"{tmp_path / 'own.txt'} has changed since the run began; restore it, or train another run" in said
     (tmp_path / "own.txt").unlink()
     assert "own.txt does not exist" in refused(RUNNER, *words)
     assert "own.txt does not exist" in refused("analysis.llc_calibrate", "--run", "run")

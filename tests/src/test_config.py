@@ -115,9 +115,9 @@ def test_a_whole_number_serves_as_a_float():
 
 
 BAD_VALUES = (
-    (RunConfig, "stop_when", "test_loss < 1", "not by its test set"),
+    (RunConfig, "stop_when", "test_loss < 1", "never its test set"),
     (RunConfig, "patience", -1, "at least 0"),
-    (TrainConfig, "train_only", "(", "no regular expression"),
+    (TrainConfig, "train_only", "(", "not a regular expression"),
     *(
         (kind, name, value, words)
         for kind in (DataConfig, PoolData)
@@ -139,7 +139,7 @@ BAD_VALUES = (
         LinearData,
         "weight_scale",
         1e25,
-        "so labels are about 3e+25; float32, in which losses are computed, holds no squares",
+        "so labels are about 3e+25; their squares exceed 3.4",
     ),
     (LinearData, "noise_std", -0.1, "at least 0"),
     (LinearData, "noise_std", float("nan"), "it must be finite"),
@@ -193,7 +193,7 @@ BAD_VALUES = (
     (DecoderConfig, "tokens", "concatenated", "one of interleaved, interleaved_shared"),
     (DecoderConfig, "positions", "added", "one of learned, sinusoidal, rotary, query_key, relative, none"),
     (DecoderConfig, "norm", "both", "one of pre, post"),
-    (DecoderConfig, "norm", "post", "there is none to place"),
+    (DecoderConfig, "norm", "post", "there is no layer norm to place"),
     (DecoderConfig, "mlp_ratio", -1.0, "between 0 and 1024"),
     (DecoderConfig, "mlp_ratio", 0.001, "a whole number of channels"),
     (DecoderConfig, "activation", "sine", "one of block, gelu, relu, silu, tanh"),
@@ -230,7 +230,7 @@ BAD_VALUES = (
     (RegressionConfig, "eval_tasks", 2**31 // 121 + 1, "an array of 2^31 elements or more"),
     (RegressionConfig, "test_tasks", 10**30, "it must be below 2^31"),
     (RegressionConfig, "step_size_tasks", 2**31 - 1, "an array of 2^31 elements or more"),
-    (ModelConfig, "num_layers", 1001, "it must be at most 1000, for each is compiled"),
+    (ModelConfig, "num_layers", 1001, "it must be at most 1000, because each is compiled"),
     (DecoderConfig, "num_layers", 10**30, "it must be below 2^31"),
     (RegressionConfig, "log_records", 2**23, "records of the metrics, more than the 2^23"),
     (RegressionConfig, "eval_every", 2**31, "it must be below 2^31"),
@@ -274,7 +274,7 @@ def test_every_checked_field_is_tried_above():
 
 
 def test_values_that_do_not_fit_together():
-    with pytest.raises(ConfigError, match="until the middle"):
+    with pytest.raises(ConfigError, match="over the first half"):
         TrainConfig(schedule="linear_up_down", warmup_steps=3)
     with pytest.raises(ConfigError, match="micro_batches is 3; it must divide batch_size, 8"):
         TrainConfig(batch_size=8, micro_batches=3)

@@ -335,9 +335,12 @@ def test_every_built_in_kind_has_a_causal_form():
     [
         (
             {"positions": "rotary", "d_model": 6},
-            "positions is 'rotary', which turns channels in pairs, but .* is 3; it",
+            "positions is 'rotary', which rotates channels in pairs, but .* is 3; it",
         ),
-        ({"positions": "sinusoidal", "d_model": 5, "num_heads": 1}, "d_model is 5; sines come with cosines"),
+        (
+            {"positions": "sinusoidal", "d_model": 5, "num_heads": 1},
+            "d_model is 5; it must be even, one sine and one cosine",
+        ),
         ({"norm": "post", "layer_norm": False}, "norm is 'post', but layer_norm is off"),
         ({"mlp_ratio": 0.3}, r"mlp_ratio is 0\.3; times d_model, 8, it must be a whole number of channels"),
     ],

@@ -67,7 +67,7 @@ def test_linear_up_down_with_a_warm_up_is_refused():
     with pytest.raises(ConfigError) as error:
         TrainConfig(schedule="linear_up_down", warmup_steps=5)
     assert str(error.value) == (
-        "warmup_steps is 5; it must be 0 with linear_up_down, which rises itself, until the middle of the training"
+        "warmup_steps is 5; it must be 0 with linear_up_down, which itself warms up, over the first half of training"
     )
 
 
@@ -127,5 +127,5 @@ def test_what_is_trained_is_some_of_the_parameters(pattern, said):
 
 
 def test_a_pattern_is_a_regular_expression():
-    with pytest.raises(ConfigError, match=r"train_only is '\(', which is no regular expression: .*"):
+    with pytest.raises(ConfigError, match=r"train_only is '\(', which is not a regular expression: .*"):
         TrainConfig(train_only="(")

@@ -248,7 +248,7 @@ def test_event_files_of_others_stay(runs: Path, tmp_path: Path, ran: Ran, refuse
     logs = ("--tensorboard", tmp_path / "logs")
     ran("store.export", runs / "lsa1", *logs)
     said = refused("store.export", tmp_path / "others", *logs)
-    assert "lsa1 has event files of something else than" in said
+    assert "lsa1 has event files that are not of" in said
     assert ran("store.export", runs / "lsa1", *logs).out == "lsa1: 1 records\n"
     (old,) = (tmp_path / "logs" / "lsa1").iterdir()
     old.rename(old.with_name("events.out.tfevents.1700000000.elsewhere"))

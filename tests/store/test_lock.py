@@ -419,7 +419,7 @@ def test_a_lock_that_cannot_be_read_is_not_free(code: int, tmp_path: Path, monke
 
         with monkeypatch.context() as patch:
             patch.setattr(os, "open", failing)
-            sentence = rf"\.lock cannot be read, so who writes here is not known: {os.strerror(code)}"
+            sentence = rf"\.lock cannot be read, so which process writes here is unknown: {os.strerror(code)}"
             for shared in (False, True):
                 with pytest.raises(StoreError, match=sentence), locked(tmp_path, shared=shared):
                     pytest.fail("two held the lock")

@@ -53,8 +53,8 @@ def test_what_is_listed_is_deleted_and_nothing_else(runs: Path, ran: Ran) -> Non
 def test_a_list_that_has_changed_is_not_deleted(runs: Path, ran: Ran, refused: Refused) -> None:
     first = code(ran("store.prune", runs).out)
     made(runs / "e", status="failed")
-    assert f"now, not {first}; look at it without --delete first" in refused("store.prune", runs, "--delete", first)
-    assert f"now, not {first}; look" in refused("store.prune", runs, "--status", "done", "--delete", first)
+    assert f"not {first}; read it again without --delete first" in refused("store.prune", runs, "--delete", first)
+    assert f"not {first}; read it again" in refused("store.prune", runs, "--status", "done", "--delete", first)
     assert left(runs) == ["a", "b", "c", "d", "e"]
 
 
@@ -212,6 +212,6 @@ def test_statuses_and_ages_choose(runs: Path, ran: Ran, refused: Refused) -> Non
     listed = ran("store.prune", runs, "--status", "stopped,done").out
     assert [Path(line.split()[0]).name for line in listed.splitlines()[:-1]] == ["c", "d"]
     assert "old" not in ran("store.prune", runs, "--older_than", "1d").out
-    assert "is no status of a run" in refused("store.prune", runs, "--status", "broken")
-    assert "is no duration" in refused("store.prune", runs, "--older_than", "soon")
+    assert "is not a status of a run" in refused("store.prune", runs, "--status", "broken")
+    assert "is not a duration" in refused("store.prune", runs, "--older_than", "soon")
     assert "does not exist" in refused("store.prune", runs / "absent")

@@ -317,4 +317,4 @@ def parsed(formula: str) -> tuple[str, tuple[Any, ...]]:
         require(name in FORMULAS, "")
         return name, ast.literal_eval(f"({arguments},)") if arguments else ()
     except (SyntaxError, ValueError):
-        raise ConfigError(f"{formula!r} is no formula of a model; there are {', '.join(FORMULAS)}") from None
+        raise ConfigError(f"{formula!r} is not a formula of a model; known are {', '.join(FORMULAS)}") from None

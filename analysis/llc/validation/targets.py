@@ -166,6 +166,6 @@ def read(path: Path) -> list[Target]:
 
     table = pd.read_csv(path)
     if list(table.columns) != list(Target._fields):
-        raise ConfigError(f"{path} is no table of targets; python -m scripts.llc_targets writes one")
+        raise ConfigError(f"{path} is not a table of targets; python -m scripts.llc_targets writes one")
     rows: list[dict[Any, Any]] = table.to_dict("records")
     return [Target(**row) for row in rows]

@@ -392,7 +392,7 @@ def test_a_file_of_something_else_is_refused_and_stays(tmp_path: Path) -> None:
         with pytest.raises(StoreError, match=said):
             icl_lab.llc_over_training(counted, **given)
     path.write_bytes(b"mine")
-    with pytest.raises(StoreError, match="is no stored estimate; move it away"):
+    with pytest.raises(StoreError, match="is not a stored estimate; move it away"):
         icl_lab.llc_over_training(counted, checkpoints(2), data, keep=tmp_path, **FEW)
     assert path.read_bytes() == b"mine"
     path.write_bytes(written)

@@ -371,9 +371,9 @@ def test_broken_traces_are_refused_until_they_are_moved_away(run: Path, refused:
         (["--nbeta", -1], "argument --nbeta: '-1' is not a number above 0, from 1.18e-38 to 3.4e+38"),
         (["--nbeta", "inf"], "argument --nbeta: 'inf' is not a number above 0, from 1.18e-38 to 3.4e+38"),
         (["--gamma", -0.5], "argument --gamma: '-0.5' is not a number from 0 to 3.4e+38"),
-        (["--mask", "(w"], "mask is '(w', which is no regular expression"),
-        (["--mask", "w{99999999999}"], "which is no regular expression: the repetition number is too large"),
-        (["--mask", "[[w]"], "which is no regular expression: Possible nested set at position 1"),
+        (["--mask", "(w"], "mask is '(w', which is not a regular expression"),
+        (["--mask", "w{99999999999}"], "which is not a regular expression: the repetition number is too large"),
+        (["--mask", "[[w]"], "which is not a regular expression: Possible nested set at position 1"),
         (["--mask", "no_such"], "mask 'no_such' matches no floating-point parameter; choose from "),
         (["--gamma", 0], "with gamma 0 nothing bounds the flat directions at these parameters"),
         (["--batch_size", 129], "batch_size is 129, more than the 128 tasks it is drawn from; raise tasks"),
@@ -388,7 +388,7 @@ def test_broken_traces_are_refused_until_they_are_moved_away(run: Path, refused:
         (["--descend", -1], "argument --descend: '-1' is not a whole number from 0 to 1000000"),
         (
             ["--checkpoints", "first"],
-            "argument --checkpoints: 'first' is none of all, last, every:K, log:N[:FROM] or steps such as 100,500",
+            "argument --checkpoints: 'first' is not one of all, last, every:K, log:N[:FROM] or steps such as 100,500",
         ),
         (
             ["--checkpoints", "every:0"],

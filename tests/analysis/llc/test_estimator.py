@@ -62,7 +62,7 @@ def test_chains_that_diverge_have_no_estimate() -> None:
         ({"thin": 0}, "thin is 0"),
         ({"batch_size": 5000}, "more than the 4096 tasks"),
         ({"data": "new"}, "choose fixed, fresh, full"),
-        ({"mask": "("}, "no regular expression"),
+        ({"mask": "("}, "not a regular expression"),
         ({"sampler": "adam"}, "sampler is 'adam'; choose sgld, rmsprop, sghmc, hmc"),
         ({"sampler": "hmc"}, "hmc takes all samples at each step, so it must be full"),
         ({"friction": 0.0}, "friction is 0.0; it must be a number above 0"),

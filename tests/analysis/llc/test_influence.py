@@ -102,9 +102,9 @@ def test_arrays_of_other_draws_are_refused() -> None:
         with pytest.raises(ConfigError, match=r"the observable has shape .*; it must be \[chains, draws\] or"):
             influence(losses, wrong)
     for short in (np.zeros((2, 5)), np.zeros(4)):
-        with pytest.raises(ConfigError, match=r"losses has shape .*; it is \[chains, draws, samples\]"):
+        with pytest.raises(ConfigError, match=r"losses has shape .*; it must be \[chains, draws, samples\]"):
             influence(short, np.zeros((2, 5)))
-        with pytest.raises(ConfigError, match=r"losses has shape .*; it is \[chains, draws, samples\]"):
+        with pytest.raises(ConfigError, match=r"losses has shape .*; it must be \[chains, draws, samples\]"):
             susceptibility(np.zeros((2, 5)), short)
-    with pytest.raises(ConfigError, match="losses is of one chain; a standard error needs two or more"):
+    with pytest.raises(ConfigError, match="losses has only one chain; a standard error needs two or more"):
         influence(losses[:1], np.zeros((1, 5)))

@@ -99,20 +99,20 @@ def test_a_torn_file_is_refused(tmp_path: Path) -> None:
     torn = [whole[: size * len(whole) // 12] for size in range(12)]
     for content in (*torn, whole[:-1], whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]):
         kept.path_of(tmp_path, 3).write_bytes(content)
-        with pytest.raises(StoreError, match="is no stored estimate; move it away"):
+        with pytest.raises(StoreError, match="is not a stored estimate; move it away"):
             kept.read(tmp_path, 3, "of")
 
 
 @pytest.mark.parametrize("content", [b"", b"half", b"PK\x03\x04 and no more"])
 def test_a_broken_file_is_refused(content: bytes, tmp_path: Path) -> None:
     kept.path_of(tmp_path, 3).write_bytes(content)
-    with pytest.raises(StoreError, match=r"llc_step_00000003\.npz is no stored estimate; move it away"):
+    with pytest.raises(StoreError, match=r"llc_step_00000003\.npz is not a stored estimate; move it away"):
         kept.read(tmp_path, 3, "of")
 
 
 def test_arrays_of_somebody_else_are_no_estimate(tmp_path: Path) -> None:
     np.savez(kept.path_of(tmp_path, 3), allow_pickle=False, excess=np.ones(3))
-    with pytest.raises(StoreError, match="is no stored estimate"):
+    with pytest.raises(StoreError, match="is not a stored estimate"):
         kept.read(tmp_path, 3, "of")
 
 

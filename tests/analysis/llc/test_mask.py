@@ -90,12 +90,12 @@ def test_no_mask_is_none() -> None:
     [
         ("embedding", "mask 'embedding' matches no floating-point parameter; choose from attn/heads, mlp/0, mlp/1$"),
         ("scale", "mask 'scale' matches no floating-point parameter"),  # which is no float
-        ("(", "mask is '\\(', which is no regular expression"),
+        ("(", "mask is '\\(', which is not a regular expression"),
         ({"attn": True}, "the mask has the structure"),
         ({"attn": {"heads": True, "other": True}, "mlp": False}, "a mask is a tree like the parameters"),
         ([True, True], "the mask has the structure"),
-        (False, "the mask moves no parameter"),
-        ({"attn": False, "mlp": [np.zeros(3, bool), False, True]}, "the mask moves no parameter"),
+        (False, "the mask selects no parameter"),
+        ({"attn": False, "mlp": [np.zeros(3, bool), False, True]}, "the mask selects no parameter"),
         ({"attn": 1, "mlp": False}, "the mask of attn/heads is of type int64; it must be boolean"),
         (
             {"attn": False, "mlp": [np.ones(4, bool), True, True]},

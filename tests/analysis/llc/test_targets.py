@@ -180,5 +180,5 @@ def test_facts_that_the_table_reproduces(table: dict[tuple[str, float, float], T
 
 def test_no_table_of_targets(tmp_path: Path) -> None:
     (tmp_path / TABLE).write_text("a,b\n1,2\n")
-    with pytest.raises(ConfigError, match="is no table of targets"):
+    with pytest.raises(ConfigError, match="is not a table of targets"):
         read(tmp_path / TABLE)

@@ -413,8 +413,8 @@ def test_diagnose_gives_a_quadratic_its_name_from_exact_draws() -> None:
     [
         ({}, 0, "traces has nothing; it needs excess"),
         ({"loss": np.ones((2, 9))}, 0, "traces has loss; it needs excess"),
-        ({"excess": np.ones(9)}, 0, r"excess has shape \(9,\); it is \[chains, draws\]"),
-        ({"excess": np.ones((1, 9))}, 0, "excess is of one chain"),
+        ({"excess": np.ones(9)}, 0, r"excess has shape \(9,\); it must be \[chains, draws\]"),
+        ({"excess": np.ones((1, 9))}, 0, "excess has only one chain"),
         ({"excess": np.ones((2, 9))}, 2, "burn_in is 2 of 9 draws; 8 or more must be left"),
         ({"excess": np.ones((2, 9)), "distance": np.ones((3, 9))}, 0, r"distance has shape \(3, 9\); excess has 2 ch"),
     ],

@@ -164,19 +164,19 @@ def test_a_malformed_expression_is_refused(text: str) -> None:
         ("^a", "it has ^; an expression describes whole strings and has no anchors"),
         ("a^b", "it has ^; "),
         ("a$", "it has $; an expression describes whole strings and has no anchors"),
-        ("a* b", "it has a blank, which is no symbol; each expression is a word of its own"),
+        ("a* b", "it has a blank, which is not a symbol; write each expression as one word"),
         (r"\ba", "it has a backslash; symbols are letters and digits"),
-        ("a{}b", "it has a { that is no repeat"),
-        ("a{1, 2}b", "it has a { that is no repeat"),
+        ("a{}b", "it has a { that does not begin a repeat"),
+        ("a{1, 2}b", "it has a { that does not begin a repeat"),
         ("[b-a]", "[b-a] has a range that is not of small letters, capitals or digits in their order"),
         ("[A-b]", "[A-b] has a range"),
-        ("[a#]", "it has a [ that is no class of letters and digits"),
+        ("[a#]", "it has a [ that does not begin a class of letters and digits"),
         ("(?:a)b", "it has ? with nothing before it to repeat"),
         ("a|", "a side of | or & is empty; the empty string is ()"),
         ("(a", "it has a ( that is never closed"),
         ("a)", "it has a ) that closes nothing"),
         ("a#", "it has '#'; symbols are letters and digits"),
-        ("ad", "d is no symbol of the alphabet"),
+        ("ad", "d is not a symbol of the alphabet"),
     ],
 )
 def test_what_is_read_in_two_ways_is_refused_with_its_reason(text: str, reason: str) -> None:
@@ -187,12 +187,12 @@ def test_what_is_read_in_two_ways_is_refused_with_its_reason(text: str, reason: 
 
 
 def test_an_expression_that_is_too_long_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"' is too long; the most are 2048 symbols and signs$"):
+    with pytest.raises(ConfigError, match=r"' is too long; the maximum is 2048 symbols and signs$"):
         of_expression("()" * 1025, "ab")
 
 
 def test_too_many_states_are_refused() -> None:
-    with pytest.raises(ConfigError, match="an automaton has 1024 states; the most are 512"):
+    with pytest.raises(ConfigError, match="an automaton has 1024 states; the maximum is 512"):
         of_expression("(a|b)*a(a|b){9}", "ab")
 
 

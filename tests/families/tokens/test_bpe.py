@@ -52,7 +52,7 @@ def test_a_text_is_shorter_in_symbols_and_as_training_left_it() -> None:
         (
             LETTERS * 2 + "0123456789" * 3 + "abcdefghijklmnop",
             256,
-            "but the text has 266 distinct characters; raise it",
+            "but the text has 266 distinct characters; raise num_symbols",
         ),
         ("ab ab ab", 256, "but the text has only 5 distinct pieces"),
     ],
