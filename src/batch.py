@@ -33,8 +33,7 @@ def context_shapes(
 class TokenBatch(NamedTuple):
     """B sequences of symbols: the rows x [B, R] that a model reads, and what comes next, y_query [B, T - 1].
 
-    Where a start symbol stands before a sequence, R is T and the first row, which only it has, predicts nothing;
-    else R is T - 1.
+    With a start symbol R is T, and the first row, the start symbol's, predicts nothing; without one R is T - 1.
     """
 
     x: Array

@@ -63,9 +63,9 @@ def refuse_earlier(points: Sequence[Point], folder: Path) -> None:
     theirs = [name for name in earlier if name in planned or _model_and_seeds_of(folder / name) in lacking]
     if theirs:
         raise StoreError(
-            f"{folder} has runs of an earlier version (schema 1), such as {theirs[0]}, which stay as they are and are "
-            f"not read: read them with the version that trained them (git_hash in their {layout.META}), or train their "
-            "settings again in another --runs_dir"
+            f"{folder} has runs of an earlier version (schema 1), such as {theirs[0]}, which this version "
+            f"leaves as they are and does not read; read them with the version that "
+            f"trained them (git_hash in their {layout.META}), or train their settings again in another --runs_dir"
         )
 
 

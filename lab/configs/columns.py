@@ -35,7 +35,7 @@ MEANINGS = {
     "runs_dir": "`--runs-dir`, relative to the table",
     "measured_params": "of a run that also keeps its best parameters: which ones the row's numbers are of, `last`",
     "measured_step": "the step of these parameters",
-    "best_step": "the step of the record with the least `eval_loss`, whose parameters are kept too",
+    "best_step": "the step of the record with the lowest `eval_loss`, whose parameters are kept too",
     "best_eval_loss": "`eval_loss` of that record",
     "bitwise": "false if the run was resumed under other conditions, true if it finished and never was, else empty",
     "kernel": "what computed the run's gradients, `xla` or `native` with source, compiler, lanes; where rows differ",

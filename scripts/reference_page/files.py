@@ -21,7 +21,7 @@ class File(NamedTuple):
 
 EVERY, REGRESSION = "every run", "regression"
 META = """`status` (running, done, stopped, diverged, failed); schema and results version; command; git hash and dirty
-flag; `versions`, `variables` (of the environment, which may change bits; empty: unset), device, threads, precision,
+flag; `versions`, `variables` (environment variables that may change bits; empty: unset), device, threads, precision,
 pack width; `kernel`, `kernel_why`; seeds; `start`, `end`, `compile_seconds`, `run_seconds` (training alone);
 `chunk_steps`, `sources`, `sources_changed`; `keeps_state`, `extends`, `init_from` (docs/contract.md); `bitwise`,
 `resumed_elsewhere`; `error` of a failed run"""
@@ -109,19 +109,19 @@ LLC_ADVICE = """`cell` (the chosen `eps`, `nbeta`, `gamma`, or null), `reason`, 
 checkpoints' LLCs depends on the setting), `top_eigenvalues` by step"""
 
 DEVELOPMENT = """a row for each checkpoint: `step, loss, loss_se, weight_norm`; with `--hessian` `hessian_trace,
-hessian_trace_se, hessian_top` of the loss; of diversity `id_..., ood_...` (`mse_noisy`, `mse_noiseless` and the same at
-position k `..._k`; `squared_prediction`; `icl_1_d`, `icl_d_k`, `icl_1_k`, each `..._text` = l_a - l_b and `..._figure`
-= l_b - l_a, of noisy labels; `delta_ridge`, `delta_dmmse`) and `gain_G_...` (`mse_noisy`, `icl_over_g_text`,
-`icl_over_g_figure`); of tokens `kl_NAME` from each predictor, `nearest`, `phase`, `bigram_divergence`, `ngram_score_n`,
-`icl_score`, `icl_score_minus_NAME` (each with `..._se`), `positional_ablation`, `copy_loss`, `copy_accuracy`, of heads
-`previous_token`, `start_attention`, `prefix_matching`, `match_mass`, `k_composition_h` with head h of the layer below,
-`ablation`; `previous_token_head` by its score, `ablation_previous_token_head`, `ablation_other_heads`; and
-`null_NAME`, what a model without the property has; `embedding_share_i`, `embedding_smallest_share`,
-`position_share_i`, `position_top_share`, `embedding_in_positions_i`; of each layer norm `..._gamma_mean`,
-`..._gamma_small`, `..._beta_small`; `unembedding_norm`, `unembedding_bias`, `unembedding_participation`,
-`unembedding_top_share`; `layer_L_head_H_...` and their means `attention_...`: `entropy`, `variability`, `self`,
-`previous`, and of tokens x, y, x, y `inputs`, `entropy_x`, `entropy_y`. Columns that the run or its model does not have
-are left out"""
+hessian_trace_se, hessian_top` of the loss; for diversity `id_..., ood_...` (`mse_noisy`, `mse_noiseless` and the same
+at position k `..._k`; `squared_prediction`; `icl_1_d`, `icl_d_k`, `icl_1_k`, each `..._text` = l_a - l_b and
+`..._figure` = l_b - l_a, of noisy labels; `delta_ridge`, `delta_dmmse`) and `gain_G_...` (`mse_noisy`,
+`icl_over_g_text`, `icl_over_g_figure`); for tokens `kl_NAME` from each predictor, `nearest`, `phase`,
+`bigram_divergence`, `ngram_score_n`, `icl_score`, `icl_score_minus_NAME` (each with `..._se`), `positional_ablation`,
+`copy_loss`, `copy_accuracy`, for heads `previous_token`, `start_attention`, `prefix_matching`, `match_mass`,
+`k_composition_h` with head h of the layer below, `ablation`; `previous_token_head` by its score,
+`ablation_previous_token_head`, `ablation_other_heads`; and `null_NAME`, what a model without the property has;
+`embedding_share_i`, `embedding_smallest_share`, `position_share_i`, `position_top_share`, `embedding_in_positions_i`;
+for each layer norm `..._gamma_mean`, `..._gamma_small`, `..._beta_small`; `unembedding_norm`, `unembedding_bias`,
+`unembedding_participation`, `unembedding_top_share`; `layer_L_head_H_...` and their means `attention_...`: `entropy`,
+`variability`, `self`, `previous`, and for tokens x, y, x, y `inputs`, `entropy_x`, `entropy_y`. Columns that the run or
+its model does not have are left out"""
 INTERVENTIONS = """a row for each head (`table` head) and row of a layer's stream (position), in each `direction`: what
 differs in the pairs (`corruption`), `metric`, `layer`, `head`, `position`; the restored `share` of the metric's
 gap with the ends of its 95 % interval `low`, `high`, over `n` pairs, null with a `reason` where the gap lies within its
@@ -176,13 +176,13 @@ FILES = (
     File(layout.METRICS, EVERY, METRICS),
     File(layout.SUMMARY, EVERY, SUMMARY),
     File(layout.PARAMS, EVERY, "the parameters, `module/name`"),
-    File(layout.BEST_PARAMS, "`--keep_best`", "the parameters at the record with the least `eval_loss`"),
+    File(layout.BEST_PARAMS, "`--keep_best`", "the parameters at the record with the lowest `eval_loss`"),
     File(layout.INITIAL_PARAMS, "`--init_from`", "the parameters that the training started from"),
     File(layout.PARAMS_PICKLE, EVERY, "the same as nested dictionaries of NumPy arrays, for other programs"),
     File(
         f"{layout.CHECKPOINTS}/",
         EVERY,
-        "what a resume needs, and the snapshots so far; for a finished run, its last state",
+        "what resuming needs, and the snapshots so far; for a finished run, its last state",
     ),
     File(layout.ANALYSIS_BATCH, EVERY, BATCH),
     File("figs/loss.png", EVERY, "losses over training, a panel for each unit; not in sweeps"),
@@ -197,8 +197,8 @@ FILES = (
     File(layout.NOISE_MASK, REGRESSION, "evaluation batch, bool [B,N]: whether the pair at position i is corrupted"),
     File("analysis/ordering_idx.npy", REGRESSION, "a copy"),
     File("analysis/noise_mask.npy", REGRESSION, "a copy"),
-    File("analysis/train_ordering_idx.npy", REGRESSION, "the same of the first training batch"),
-    File("analysis/train_noise_mask.npy", REGRESSION, "the same of the first training batch"),
+    File("analysis/train_ordering_idx.npy", REGRESSION, "the same array for the first training batch"),
+    File("analysis/train_noise_mask.npy", REGRESSION, "the same array for the first training batch"),
     File(layout.ANALYSIS_METADATA, REGRESSION, CONTEXTS),
     File(layout.ALIGNMENT, "regression; `analysis.alignment`", ALIGNMENT),
     File(

@@ -21,9 +21,9 @@ SWEEP = ["eval_noise", *GRID, "--seeds", "0,1"]
 
 def said(at: Paths, name: str) -> str:
     return (
-        f"error: {at.runs} has runs of an earlier version (schema 1), such as {name}, which stay as they are and are "
-        "not read: read them with the version that trained them (git_hash in their meta.json), or train their settings "
-        "again in another --runs_dir\n"
+        f"error: {at.runs} has runs of an earlier version (schema 1), such as {name}, which this version leaves "
+        "as they are and does not read; read them with the version that trained them "
+        "(git_hash in their meta.json), or train their settings again in another --runs_dir\n"
     )
 
 
