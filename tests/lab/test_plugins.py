@@ -265,7 +265,7 @@ BROKEN = {
     "twice": (LIGHT.format(name="a") * 2, "line 12: ordering 'a' is registered already, by the plugin broken"),
     "no name": (
         "from icl_lab.lab import plugins\n@plugins.ordering\ndef f(batch, difficulty): pass",
-        "line 2: the name of a kind of",
+        "line 2: the ordering has no name",
     ),
     "not a name": (LIGHT.format(name="a-b"), "line 5: ordering 'a-b': a name is letters, digits and _"),
     "reserved": (LIGHT.format(name="auto"), "line 5: ordering 'auto': the word is reserved"),
