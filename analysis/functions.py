@@ -9,7 +9,9 @@ reference, which is Bayes, of a pool its posterior, and where there is neither t
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +20,7 @@ from icl_lab.analysis.command import Command
 from icl_lab.analysis.loaded_run import LoadedRun, load_run
 from icl_lab.families.functions import baselines, task
 from icl_lab.families.functions.batch import FunctionBatch
+from icl_lab.families.functions.outputs import summary_lines
 from icl_lab.src.prng import Purpose
 from icl_lab.src.registries import MODEL
 from icl_lab.src.statistics import mean_and_error, not_defined, ratio_and_error, with_error
@@ -118,10 +121,14 @@ def _scale_at(errors: Errors, k: int, values: np.ndarray) -> float | None:
     return float(np.mean(prior[:shared] - values[:shared])) / gain if gain > 0 else None
 
 
+def _measured(run: Path, flags: argparse.Namespace) -> list[str]:
+    """Measures a stored run again, and gives the table that a run prints."""
+    loaded = load_run(run)
+    return summary_lines({"headline": measure_test_set(loaded)}, run, loaded.config)
+
+
 COMMAND = Command(
-    "functions",
-    "Compares a decoder with the prior, Bayes, its pool's posterior and baselines, by position.",
-    lambda run, flags: measure_test_set(load_run(run)),
+    "functions", "Compares a decoder with the prior, Bayes, its pool's posterior and baselines, by position.", _measured
 )
 
 if __name__ == "__main__":

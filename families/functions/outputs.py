@@ -148,7 +148,7 @@ def summary_lines(summary: Mapping[str, Any], run: Path, config: FunctionsConfig
         reasons = {name: numbers.get(f"{prefix}_{name}_loss_reason") for name in LABELS}
         lines += [f"    {LABELS[name]:<32}  not defined: {reason}" for name, reason in reasons.items() if reason]
         if f"{prefix}_scale" in numbers:
-            scales = [f"{_number(numbers[f'{prefix}_scales'][k]):.3f}" for k in at]
+            scales = ["" if (value := numbers[f"{prefix}_scales"][k]) is None else f"{value:.3f}" for k in at]
             mean = _cell(numbers[f"{prefix}_scale"], numbers[f"{prefix}_scale_se"])
             label = f"scale: 1 is {label_of(config, numbers[f'{prefix}_reference'])}"
             lines.append(f"    {label:<32}" + "".join(f"{cell:>14}" for cell in (*scales, mean)))

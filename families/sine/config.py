@@ -56,6 +56,6 @@ FAMILY = Family(
     switches={"control": ({"sine": "sine_control"}, "train the control, sine_control")},
     about={
         "sine": "regression of sines: an MLP followed by one linear layer",
-        "sine_control": "its control: the same MLP below one step of gradient descent",
+        "sine_control": "its control: the same MLP followed by one step of gradient descent",
     },
 )
