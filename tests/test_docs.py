@@ -57,6 +57,7 @@ VALUES = {
     "L": "2",
     "N": "2000",
     "MODEL": "lsa1",
+    "CLASS": "linear",
     "NAME,NAME": "lsa1_1",
     "FILE": "file.json",
     "SWEEP": "depth",

@@ -16,7 +16,7 @@ SECTIONS = {
     "first_run": ("How do I read metrics and parameters in Python?", "How do I plot two runs in one figure?"),
     "own_data": (),
     "looking_inside": (),
-    "llc": ("Models of Flax, Equinox and PyTorch",),
+    "llc": ("A run of this laboratory in Python", "Models of Flax, Equinox and PyTorch"),
     "cluster": ("Sweep your own fields", "Plot a sweep"),
     "learn": ("An example",),
     "coming_from": (),

@@ -34,7 +34,8 @@ GPU."""
 
 def file_section() -> str:
     """The files of a run directory."""
-    return f"{FILES}\n\n" + table(("file", "left by", "content"), ([code(f.name), *f[1:]] for f in files.FILES))
+    rows = ((code(f.name), f.left_by, " ".join(f.content.split()).replace("; ", ";<br>")) for f in files.FILES)
+    return f"{FILES}\n\n" + table(("file", "left by", "content"), rows)
 
 
 def column_section() -> str:
@@ -53,7 +54,8 @@ def meaning_of(family: Family, column: str) -> str:
     """The meaning of a column; `KeyError` for one that has none."""
     groups, texts = outputs_of(family).columns, {(*flag.former, flag.name)[0]: flag.text for flag in family.all_axes}
     asked = {name: text for name, text in texts.items() if name in groups.asked}
-    known = {**asked, **groups.meanings, **columns.MEANINGS}
+    known = {**asked, **groups.meanings}
+    known |= {name: text for name, text in columns.MEANINGS.items() if name not in known}
     meaning = next((text for pattern, text in known.items() if fnmatchcase(column, pattern)), None)
     if meaning is None:
         raise KeyError(f"the column {column!r} of the family {family.name} has no meaning in its table")

@@ -20,11 +20,12 @@ class File(NamedTuple):
 
 
 EVERY, REGRESSION = "every run", "regression"
-META = """`status` (running, done, stopped, diverged, failed); schema and results version; command; git hash and dirty
-flag; `versions`, `variables` (environment variables that may change bits; empty: unset), device, threads, precision,
-pack width; `kernel`, `kernel_why`; seeds; `start`, `end`, `compile_seconds`, `run_seconds` (training alone);
-`chunk_steps`, `sources`, `sources_changed`; `keeps_state`, `extends`, `init_from` (docs/contract.md); `bitwise`,
-`resumed_elsewhere`; `error` of a failed run"""
+META = """`status`: running, done, stopped, diverged or failed; the versions of schema and results; `command`; git
+hash, and whether the tree had changes; `versions` of packages; `variables`: environment variables that may change
+bits, empty where unset; device, threads, precision, pack width; `kernel` and `kernel_why`; seeds; `start` and
+`end`; `compile_seconds`, and `run_seconds` of the training alone; `chunk_steps`; `sources`, hashes of the code, and
+`sources_changed`; `keeps_state`, `extends`, `init_from` ([contract](../contract.md#resuming-and-byte-identity));
+`bitwise` and `resumed_elsewhere`; `error` of a failed run"""
 METRICS = """one JSON object per line, at step 0, every `eval_every` steps, at logarithmically spaced steps and at the
 last: `step, train_loss, eval_loss`, and further numbers on the evaluation batch: for regression `eval_gd_loss,
 eval_preds_diff, eval_model_diff, eval_model_cos`; for layerwise `eval_gd_loss`; for sine `eval_initial_loss`, the loss
@@ -84,44 +85,49 @@ OVER_TRAINING = """a row for each snapshot: `tf_loss`; `loss, preds_diff, model_
 (`gd_...`) and, for several linear layers, of GD++ with learned rates (`gd_plus_plus_...`); for interleaved tokens `own,
 next, other, other_with_next` as in copying.json's `averaged_before_norm`, and `..._x` of its
 `averaged_before_norm_x`"""
-COPYING = """the first layer's sensitivity to `own, next, other` tokens, and `next_over_other`; in `other_with_next,
-next_over_other_with_next` "other" means all tokens but its own, as in the published code; over the channels of x and
-y, and over the channels of x only (`averaged_before_norm_x, per_task_x`); `untrained`: the same before training"""
+COPYING = """how strongly the first layer's output at a token depends on tokens: `own` the same one, `next` the next
+one, `other` the others; `next_over_other`: the ratio; `other_with_next` and `next_over_other_with_next`: the same
+with all tokens but its own as others, as in the published code; `averaged_before_norm_x`, `per_task_x`: over the
+channels of x alone; `untrained`: all of this before training"""
 SOLUTIONS = """which `solution` of the population loss the layer has found; `swapped_share`: how much of the layer swaps
 inputs and labels; `rank` of the layer's effective step, and its eigenvalues divided by the best step size (`shares`);
 population losses of the layer, of gradient descent (`best`) and of the `mixed` point where it is a minimum"""
-DISTANCE = """the transformer, and algorithms with as many steps as it has layers: `step` (`final`, or that of a
-snapshot), `row`, `column`, `measure` (`cosine` of sensitivities, `difference`: mean absolute, of predictions,
-`loss_ratio`: row over column; if `column` is empty, the `loss` of `row`, and `loss_replaced_N` with N replaced labels),
-`value`, `value_se`; an empty value where one is not defined, with the `reason` of an algorithm"""
+DISTANCE = """a row for each pair of predictors, the transformer and algorithms with as many steps as it has layers;
+`step`: `final`, or that of a snapshot; `row` and `column`: the two predictors; `measure`: `cosine` of
+sensitivities, `difference` (mean absolute) of predictions, or `loss_ratio` (row over column); where `column` is
+empty: `loss`, or `loss_replaced_N` with N replaced labels; `value` and `value_se`, empty where not defined;
+`reason`: why an algorithm is not defined"""
 COMPARED = """losses with standard errors, paired ratio and difference, `preds_diff`, `l2_pred_diff`, `model_diff`,
 `model_cos`; in the transformer's run"""
 MAPS = "a head's map in one context, and its mean size over all; for linear attention raw scores of any sign and scale"
 
-LLC = """a row for each choice of settings and each checkpoint: `settings` (eight hexadecimal digits), `step`, `llc`
-with its 95 % t interval over chains `llc_low`, `llc_high`; `loss` L(w*) and `null_loss` on the fixed set, `draw_loss`,
-`saturation`, `acceptance` of a Metropolis step, `stability` eps (nbeta h_max + gamma), `trend` in standard errors,
-`r_hat`, `ess`, `below` (share of draws below L(w*)), `distance` from w*, `radius` sqrt(d / gamma), `norm` |w*|,
-`relaxation` 2 / (eps gamma) steps, `top_eigenvalue` h_max; `verdict` and `reasons`; the settings"""
+LLC = """a row for each choice of settings and each checkpoint; `settings`: eight hexadecimal digits; `step`; `llc`,
+with its 95 % t interval over chains `llc_low`, `llc_high`; `loss`: L(w*) on the fixed set; `null_loss`: that of a
+predictor that knows nothing; `draw_loss`: mean loss of the draws; `saturation`: where `draw_loss` lies between
+`loss` (0) and `null_loss` (1); `acceptance` of a Metropolis step; `stability`: eps (nbeta h_max + gamma); `trend`
+over the draws, in standard errors; `r_hat`, `ess`; `below`: fraction of draws with a loss below L(w*); `distance`
+from w*; `radius`: sqrt(d / gamma); `norm`: |w*|; `relaxation`: 2 / (eps gamma) steps; `top_eigenvalue`: h_max;
+`verdict` and `reasons`; a column for each setting"""
 LLC_TRACES = """the chains at a checkpoint: `excess` and `distance` [C,T] of each draw, burn-in included, `fixed_loss`
 and `acceptance` [C,K] of each check; `row`, as JSON, and `parameters`, the SHA-256 of w*"""
 LLC_ADVICE = """`cell` (the chosen `eps`, `nbeta`, `gamma`, or null), `reason`, `order` (whether the order of the
 checkpoints' LLCs depends on the setting), `top_eigenvalues` by step"""
 
-DEVELOPMENT = """a row for each checkpoint: `step, loss, loss_se, weight_norm`; with `--hessian` `hessian_trace,
-hessian_trace_se, hessian_top` of the loss; for diversity `id_..., ood_...` (`mse_noisy`, `mse_noiseless` and the same
-at position k `..._k`; `squared_prediction`; `icl_1_d`, `icl_d_k`, `icl_1_k`, each `..._text` = l_a - l_b and
-`..._figure` = l_b - l_a, of noisy labels; `delta_ridge`, `delta_dmmse`) and `gain_G_...` (`mse_noisy`,
-`icl_over_g_text`, `icl_over_g_figure`); for tokens `kl_NAME` from each predictor, `nearest`, `phase`,
-`bigram_divergence`, `ngram_score_n`, `icl_score`, `icl_score_minus_NAME` (each with `..._se`), `positional_ablation`,
-`copy_loss`, `copy_accuracy`, for heads `previous_token`, `start_attention`, `prefix_matching`, `match_mass`,
-`k_composition_h` with head h of the layer below, `ablation`; `previous_token_head` by its score,
-`ablation_previous_token_head`, `ablation_other_heads`; and `null_NAME`, what a model without the property has;
-`embedding_share_i`, `embedding_smallest_share`, `position_share_i`, `position_top_share`, `embedding_in_positions_i`;
-for each layer norm `..._gamma_mean`, `..._gamma_small`, `..._beta_small`; `unembedding_norm`, `unembedding_bias`,
-`unembedding_participation`, `unembedding_top_share`; `layer_L_head_H_...` and their means `attention_...`: `entropy`,
-`variability`, `self`, `previous`, and for tokens x, y, x, y `inputs`, `entropy_x`, `entropy_y`. Columns that the run or
-its model does not have are left out"""
+DEVELOPMENT = """a row for each checkpoint; `step, loss, loss_se, weight_norm`; with `--hessian`: `hessian_trace,
+hessian_trace_se, hessian_top` of the loss; for diversity, `id_...` on the pool's tasks and `ood_...` on fresh ones:
+`mse_noisy`, `mse_noiseless`, the same at position k `..._k`, `squared_prediction`, `delta_ridge`, `delta_dmmse`;
+`icl_1_d`, `icl_d_k`, `icl_1_k` on noisy labels: `..._text` = l_a - l_b, `..._figure` = l_b - l_a; `gain_G_...`,
+with inputs multiplied by G: `mse_noisy`, `icl_over_g_text`, `icl_over_g_figure`; for tokens, with `..._se`:
+`kl_NAME` from each predictor, `nearest`, `phase`, `bigram_divergence`, `ngram_score_n`, `icl_score`,
+`icl_score_minus_NAME`, `positional_ablation`, `copy_loss`, `copy_accuracy`; for heads of decoders of tokens:
+`previous_token`, `start_attention`, `prefix_matching`, `match_mass`, `k_composition_h` with head h of the layer
+below, `ablation`; `previous_token_head` by its score, `ablation_previous_token_head`, `ablation_other_heads`;
+`null_NAME`: what a model without the property has; structure: `embedding_share_i`, `embedding_smallest_share`,
+`position_share_i`, `position_top_share`, `embedding_in_positions_i`, `unembedding_norm`, `unembedding_bias`,
+`unembedding_participation`, `unembedding_top_share`; for each layer norm: `..._gamma_mean`, `..._gamma_small`,
+`..._beta_small`; for each head `layer_L_head_H_...`, and their means `attention_...`: `entropy`, `variability`,
+`self`, `previous`, and for tokens x, y, x, y `inputs`, `entropy_x`, `entropy_y`; columns that the run or its model
+does not have are left out"""
 INTERVENTIONS = """a row for each head (`table` head) and row of a layer's stream (position), in each `direction`: what
 differs in the pairs (`corruption`), `metric`, `layer`, `head`, `position`; the restored `share` of the metric's
 gap with the ends of its 95 % interval `low`, `high`, over `n` pairs, null with a `reason` where the gap lies within its
@@ -142,19 +148,22 @@ DEVELOP_TABLE = (
     "for each checkpoint: the columns of `developmental_metrics.csv`, the LLC of each setting (`llc_NAME`, "
     "`loss_NAME`, `verdict_NAME`, `reasons_NAME`), and components of the essential dynamics"
 )
-DEVELOP_STAGES = """a row for each stage and setting: the checkpoints `start` and `end`, `type`, `claimed`, the changes
-`delta_loss` and `delta_llc` with `delta_llc_se`, the `delta_llc` that each null hypothesis gives (`delta_predicted`,
-`delta_of_loss`, `delta_annealed`), p-values of its differences from 0 and these (`p_zero`, `p_predicted`, `p_of_loss`;
-`p_annealed`, of the branches' from 0), `sampled` and `differs`"""
-DEVELOP = """`settings`, the linear fit of each LLC on the loss (`lines`), `usable` checkpoints (and those
-`sampled_at_all` unsaturated settings), `estimates` (by setting: `steps`, `losses`, `llc` of each chain, `predicted`,
-`predicted_error`, `sampled`), `milestones` as in `stages.json`, the fitted `curve`, `change_points`, `stages`,
-`largest_changes` (as rows of `stages.csv`), `dynamics` as in `essential_dynamics.json`"""
-STAGES_FACTS = """`setting`, `settings`, `rule` (the flags); `checkpoints`, what was fitted; `curve`: `length`,
-`jitter`, `evidence`, `has_shape` and, over steps, `llc` and `slope` with `..._se`; `milestones`: `step`, `since`,
-`until`, `slope`, `sides` (where the LLC changes significantly), `support`, 90 % interval `low`, `high`, `usable`,
-`loss_has_one`, `seeds`; `change_points`: `points` (`step`, slopes `before` and `after`, `gain` in BIC), `bic` of 1, 2,
-... segments; the milestones of `loss_alone`; `seeds`: the other runs"""
+DEVELOP_STAGES = """a row for each stage and setting; `start`, `end`: its checkpoints; `type`; `claimed`;
+`delta_loss`, `delta_llc` and `delta_llc_se`: the changes; `delta_predicted`, `delta_of_loss`, `delta_annealed`: the
+change of the LLC under each null hypothesis; `p_zero`, `p_predicted`, `p_of_loss`: p-values of the measured
+change's difference from 0 and from these; `p_annealed`: p-value of the branches' change; `sampled`: whether the
+chains at both ends are usable for a test; `differs`: whether the change differs from all nulls"""
+DEVELOP = """`settings`; `lines`: the linear fit of each LLC on the loss; `usable`: how many checkpoints are;
+`sampled_at_all`: checkpoints that are sampled at all unsaturated settings; `estimates` by setting: `steps`,
+`losses`, `llc` of each chain, `predicted`, `predicted_error`, `sampled`; `milestones`, as in `stages.json`;
+`curve`: the fitted one; `change_points`; `stages`; `largest_changes`, as rows of `stages.csv`; `dynamics`, as in
+`essential_dynamics.json`"""
+STAGES_FACTS = """`setting`, `settings` and `rule`: the flags; `checkpoints`: what was fitted; `curve`: `length`,
+`jitter`, `evidence`, `has_shape` and, over steps, `llc` and `slope` with `..._se`; `milestones`: `step`, from
+`since` to `until`, `slope`, `sides` on which the LLC changes significantly, `support`, 90 % interval `low` to
+`high`, `usable`, `loss_has_one`, `seeds`; `change_points`: `points`, each a `step` with the slopes `before` and
+`after` and its `gain` in BIC, and `bic` of 1, 2, ... segments; `loss_alone`: the milestones of the loss; `seeds`:
+the other runs"""
 LLC_CURVE = "a row for each checkpoint, `nbeta` and `gamma`, columns as in llc.csv, and `on_plateau`"
 CURVATURE = """a row for each checkpoint, `nbeta` and `gamma`: the largest eigenvalues `h_1` to `h_5` of the Hessian,
 `h_min`, its `trace` with `trace_error`, the `slope`, and the quadratic prediction `predicted` with its four parts"""
