@@ -474,17 +474,97 @@ def test_a_mouse_drags_a_pair_and_layer_and_descent_move_together(show: Any) -> 
     assert np.linalg.norm(step - layer) < 0.05 * np.linalg.norm(step)
 
 
-def test_a_finger_drags_the_true_w(show: Any) -> None:
-    page = show("explorer", viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
-    page.tab.locator("g[aria-label^='true w']").scroll_into_view_if_needed()
-    box = page.tab.locator("g[aria-label^='true w'] .ring").bounding_box()
-    x, y, before = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, page.ask("lab.explorer.now().w[0]")
+def centre(page: Shown, where: str) -> tuple[float, float]:
+    box = page.tab.locator(where).bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def swipe(page: Shown, x: float, y: float, up: float) -> None:
     hand = page.tab.context.new_cdp_session(page.tab)
-    for kind, move in (("touchStart", 0), ("touchMove", -15), ("touchMove", -30)):
-        hand.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x + move, "y": y}]})
+    for kind, share in (("touchStart", 0.0), *(("touchMove", share / 6) for share in range(1, 7))):
+        hand.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y - share * up}]})
+        page.settle()
     hand.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
-    page.settle()
-    assert page.ask("lab.explorer.now().w[0]") < before
+    page.tab.wait_for_timeout(200)
+
+
+CROSS, PAIR, PHONE = "g[aria-label^='true w']", "g[aria-label^='pair 1:']", {"width": 390, "height": 844}
+
+
+@pytest.mark.parametrize(("where", "name"), [(CROSS, "w"), (PAIR, "x")])
+def test_a_finger_drags_a_point_and_the_page_stays(show: Any, where: str, name: str) -> None:
+    """Also up, as the page would scroll, and from a place beside the point, because fingers are wide."""
+    page = show("explorer", viewport=PHONE, has_touch=True, is_mobile=True)
+    page.ask("where => document.querySelector(where).scrollIntoView({ block: 'center' })", where)
+    page.ask("() => { window.lost = 0; addEventListener('pointercancel', () => window.lost++, true); }")
+    (x, y), top = centre(page, f"{where} .ring"), page.ask("scrollY")
+    before = page.ask(f"Array.from(lab.explorer.now().{name})")
+    swipe(page, x + 14, y + 8, 60)
+    after = page.ask(f"Array.from(lab.explorer.now().{name})")
+    assert after[1] > before[1]
+    assert after[0] == pytest.approx(before[0], abs=1e-3)
+    assert (page.ask("window.lost"), page.ask("scrollY")) == (0, top)
+
+
+def test_a_finger_beside_all_points_scrolls_the_page(show: Any) -> None:
+    page = show("explorer", viewport=PHONE, has_touch=True, is_mobile=True)
+    page.ask("() => document.querySelector('.landscape').scrollIntoView({ block: 'center' })")
+    top, before = page.ask("scrollY"), page.ask("lab.write(lab.explorer.state())")
+    box = page.tab.locator(".landscape svg").bounding_box()
+    swipe(page, box["x"] + 0.93 * box["width"], box["y"] + 0.85 * box["height"], 200)
+    assert page.ask("scrollY") > top
+    assert page.ask("lab.write(lab.explorer.state())") == before
+
+
+ELEMENTS = """() => [...document.querySelectorAll('#explorer .card svg')].map(each =>
+  each.outerHTML.split("<"))"""
+
+
+def parts(element: str) -> list[str]:
+    """Tag and attributes in any order, without what tags() remembers of a text."""
+    return sorted(re.findall(r'[\w:-]+(?:="[^"]*")?', re.sub(r' data-said="[^"]*"', "", element)))
+
+
+@pytest.mark.parametrize("visited", ["d10_seed0&plus=1&range=2", "d1_seed0&depth=5&plus=1", "d2_seed7&depth=9&noise=1"])
+def test_a_picture_does_not_depend_on_those_before(show: Any, visited: str) -> None:
+    """Element by element: what lies above what, and every attribute."""
+    page = show("explorer", "#v1&plus=1&depth=2")
+    before = page.ask(ELEMENTS)
+    assert "true w" in str(before)
+    for link in (f"#v1&run={visited}", "#v1&plus=1&depth=2"):
+        page.ask("link => { location.hash = link }", link)
+        page.tab.wait_for_function(
+            "link => lab.write(lab.explorer.state()) === lab.write(lab.read(link).state)", arg=link
+        )
+        page.settle()
+    after = page.ask(ELEMENTS)
+    assert [[parts(each) for each in one] for one in after] == [[parts(each) for each in one] for one in before]
+
+
+@pytest.mark.parametrize("w", [(4.416, -1.71), (0.02, 0.01), (-30, 55)])
+def test_the_true_w_is_in_view_of_any_link(show: Any, w: tuple[float, float]) -> None:
+    page = show("explorer", f"#v1&p0=0.273,-0.148&q=-0.118,-0.305&w={w[0]},{w[1]}&p1=0.6,-0.6")
+    reach = page.ask("lab.explorer.now().reach")
+    assert max(abs(w[0]) / (380 / 300), abs(w[1])) < reach < max(2, 2 * np.hypot(*w))
+    places = [page.ask(f"document.querySelector(\"{CROSS}\").getAttribute('transform')")]
+    assert np.hypot(*w) < 1 or "translate(401.0" not in places[0]
+
+
+def test_a_dragged_cross_stays_under_the_mouse(show: Any) -> None:
+    """The same pixel is the same w, also at the rim, after other moves and after the release."""
+    page = show("explorer", viewport={"width": 1280, "height": 1400})
+    box, seen = page.tab.locator(".landscape svg").bounding_box(), {}
+    places = [(0.93, 0.08), (0.5, 0.3), (0.3, 0.7), (0.93, 0.08), (0.48, 0.45), (0.3, 0.7)]
+    for place in places:
+        target = (box["x"] + place[0] * box["width"], box["y"] + place[1] * box["height"])
+        page.tab.mouse.move(*centre(page, f"{CROSS} .ring"))
+        page.tab.mouse.down()
+        page.tab.mouse.move(*target, steps=4)
+        page.tab.mouse.up()
+        page.settle()
+        assert centre(page, f"{CROSS} .ring") == pytest.approx(target, abs=2.5)
+        w = page.ask("Array.from(lab.explorer.now().w)")
+        assert w == pytest.approx(seen.setdefault(place, w), abs=0.02)  # a pixel or two of the start
 
 
 @pytest.mark.parametrize("run", [each.name for each in explorer_data.RUNS])

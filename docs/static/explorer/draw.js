@@ -13,7 +13,8 @@
     return made;
   };
 
-  // A picture whose elements are named: put() makes or changes one, sweep() removes those that a frame has not put.
+  // A picture whose elements are named: put() makes or changes one, sweep() removes those that a frame has not put, and
+  // lays the others over each other in the order in which they were put. So a frame looks the same after any other.
   lab.Picture = class {
     constructor(parent, width, height, role, label) {
       this.node = document.createElementNS(NS, "svg");
@@ -24,15 +25,27 @@
       parent.append(this.node);
       this.known = new Map();
       this.frame = 0;
+      this.order = [];
+      this.handles = new Set();
     }
     put(name, tag, attributes, text, parent = this.node) {
       let one = this.known.get(name);
+      if (one && (one.node.localName !== tag || one.node.parentNode !== parent)) {
+        one.node.remove();
+        one = undefined;
+      }
       if (!one) {
         one = { node: document.createElementNS(NS, tag), values: {}, text: undefined };
         parent.append(one.node);
         this.known.set(name, one);
       }
       one.frame = this.frame;
+      this.order.push(one.node);
+      for (const key in one.values)
+        if (!(key in attributes)) {
+          delete one.values[key];
+          one.node.removeAttribute(key);
+        }
       for (const key in attributes)
         if (one.values[key] !== attributes[key]) {
           one.values[key] = attributes[key];
@@ -43,6 +56,7 @@
     }
     begin() {
       this.frame++;
+      this.order = [];
     }
     sweep() {
       for (const [name, one] of this.known)
@@ -50,6 +64,12 @@
           one.node.remove();
           this.known.delete(name);
         }
+      const before = new Map();
+      for (const node of this.order) {
+        const parent = node.parentNode, last = before.get(parent) || null;
+        if (node.previousSibling !== last) parent.insertBefore(node, last ? last.nextSibling : parent.firstChild);
+        before.set(parent, node);
+      }
     }
   };
 

@@ -26,6 +26,7 @@
   ];
 
   let state, run, error = "", playing = 0;
+  let reach = 0, moved = "nothing"; // of the picture of w, and what was dragged last
   const kept = new Map(); // what is slow to compute, by all that it depends on
 
   // --- parts of the page ---
@@ -54,7 +55,7 @@
   const set = (name, value) => {
     state[name] = value;
     error = "";
-    ask();
+    anew();
   };
   const percent = (value) => value.toFixed(2);
   const sliders = {
@@ -68,7 +69,7 @@
   const fresh = (act) => () => {
     state.moved = {};
     act();
-    ask();
+    anew();
   };
   lab.button(row, "New context", null, fresh(() => (state.seed = (state.seed * 7 + 13) % 99991)));
   lab.button(row, "Undo moves", null, fresh(() => {}));
@@ -169,7 +170,7 @@
     if (run.own) state.noise = Math.min(run.noise, 1);
     state.range = run.own ? Math.min(3, Math.max(0.25, run.range)) : state.range;
     stop();
-    ask();
+    anew();
   };
 
   const load = () => {
@@ -190,7 +191,7 @@
     if (state.step >= run.steps.length) state.step = -1;
     if (state.depth > deepest()) state.depth = deepest();
     stop();
-    ask();
+    anew();
   };
 
   const deepest = () => (run.layers > 1 && !run.recurrent ? run.layers : DEPTH);
@@ -220,12 +221,26 @@
     shown.tall = Math.max(0.35, 0.62 * Math.hypot(...w)) * Math.max(1, state.range) * (run.inputs === "gaussian" ? 4 : 1);
     shown.colours = lab.colours(root);
     shown.light = shown.colours.paper.toLowerCase() === "#ffffff";
-    const lengths = [w, paths.ridge, paths.gd[state.depth], paths.layer[state.depth]].map((v) => Math.hypot(...project(v)));
-    const usual = Math.max(...lengths.filter((each) => each < 4.2 * run.scale), 0.5 * run.scale);
-    shown.reach = [1.2, 1.7, 2.4, 3.3, 4.4].map((each) => each * run.scale).find((each) => each >= 1.12 * usual) || 4.4 * run.scale;
+    reach = reached(shown);
+    shown.reach = reach;
     if (dim === 2) shown.plane = { s: paths.s, minimum: lab.ridge(paths.s, paths.b, 2, 0) };
     if (dim > 2) shown.plane = slice(paths, basis, dim);
     return shown;
+  };
+
+  // How far the picture of w reaches from 0: to the true w and ridge, and to the paths unless they leave far; in steps of
+  // a factor of sqrt 2. While points are dragged it stays, so that what is dragged stays under the pointer; it grows if
+  // a pair that is moved pushes something out of the picture.
+  const reached = ({ w, paths, project }) => {
+    const far = (v) => {
+      const at = project(v);
+      return run.dim === 1 ? Math.abs(at[0]) : Math.max(Math.abs(at[0]) / lab.WIDE, Math.abs(at[1]));
+    };
+    const sure = Math.max(far(w), far(paths.ridge), 0.45 * run.scale), rest = [...paths.layer, ...paths.gd].map(far);
+    const most = Math.max(sure, ...rest.filter((each) => each < Math.max(2.5 * sure, 3 * run.scale)));
+    const wanted = 1.2 * run.scale * 2 ** (Math.max(0, Math.ceil(2 * Math.log2((1.12 * most) / (1.2 * run.scale)))) / 2);
+    if (!reach || moved === "nothing") return wanted;
+    return moved === "pair" && most > reach ? Math.max(reach, wanted) : reach;
   };
 
   // A path that diverges, held where it was last of a size that can be drawn.
@@ -259,6 +274,7 @@
     pair: (i, to) => {
       const dim = run.dim;
       state.moved[`p${i}`] = dim < 3 ? to : lifted(now.base.subarray(i * dim, (i + 1) * dim), to);
+      moved = "pair";
       ask();
     },
     query: (to) => {
@@ -267,6 +283,7 @@
     },
     truth: (to) => {
       state.moved.w = to;
+      moved = "truth";
       ask();
     },
   };
@@ -412,6 +429,10 @@
 
   const remember = () => history.replaceState(null, "", run.own ? location.pathname : lab.write(state));
   const ask = lab.frames(draw, () => remember());
+  const anew = () => {
+    moved = "nothing";
+    ask();
+  };
   addEventListener("hashchange", load);
   lab.onScheme(() => ask());
   load();

@@ -6,26 +6,38 @@
   const axis = (picture, name, x, y, text, anchor, colours, more = {}) =>
     picture.put(name, "text", { x, y, "text-anchor": anchor, "font-size": 11, fill: colours.muted, ...more }, text);
 
-  // A point that is dragged, by pointer or arrow keys; moves(dx, dy) in pixels of the picture, from a place.
+  // A point that is dragged, by pointer or arrow keys: act([x, y]) moves it to a place of the picture. The point that is
+  // nearest to the pointer is taken, because the areas that a finger can hit overlap.
   lab.handle = (picture, name, at, size, label, value, act) => {
     const group = picture.put(`${name}:g`, "g", {
       class: "handle", tabindex: 0, role: "slider", "aria-label": label, "aria-valuenow": value[0],
       "aria-valuetext": value[1], transform: `translate(${at[0].toFixed(1)} ${at[1].toFixed(1)})`,
     });
-    picture.put(`${name}:hit`, "circle", { r: 15, fill: "transparent" }, undefined, group);
+    picture.put(`${name}:hit`, "circle", { class: "hit", r: 15, fill: "transparent" }, undefined, group);
     if (!group.act) {
       let from = null;
       const place = (event) => {
         const matrix = picture.node.getScreenCTM();
         return [(event.clientX - matrix.e) / matrix.a, (event.clientY - matrix.f) / matrix.d];
       };
-      group.addEventListener("pointerdown", (event) => {
-        const here = place(event);
+      picture.handles.add(group);
+      group.hold = (here, pointer) => {
         from = [group.at[0] - here[0], group.at[1] - here[1]];
-        group.setPointerCapture(event.pointerId);
-        event.preventDefault();
+        group.setPointerCapture(pointer);
         group.focus({ preventScroll: true });
+      };
+      group.addEventListener("pointerdown", (event) => {
+        const here = place(event), away = (one) => Math.hypot(one.at[0] - here[0], one.at[1] - here[1]);
+        let nearest = group;
+        for (const one of picture.handles) {
+          if (!one.isConnected) picture.handles.delete(one);
+          else if (away(one) < away(nearest)) nearest = one;
+        }
+        nearest.hold(here, event.pointerId);
+        event.preventDefault();
       });
+      // Where touch-action is not known of parts of a picture, this keeps the page from scrolling away.
+      group.addEventListener("touchstart", (event) => event.preventDefault(), { passive: false });
       group.addEventListener("pointermove", (event) => {
         if (!from) return;
         const here = place(event);
@@ -120,12 +132,13 @@
     picture.sweep();
   };
 
+  lab.WIDE = 380 / 300; // of the picture of w: its width by its height
   const LEVELS = [0.015, 0.06, 0.15, 0.32, 0.6, 1, 1.6, 2.5, 4];
 
   // The loss of this context over w, and where layers, descent and ridge are in it.
   lab.drawLandscape = (picture, view, change) => {
     if (view.run.dim === 1) return parabola(picture, view, change);
-    const { colours, paths } = view, box = { x0: 30, x1: 410, y0: 8, y1: 308 }, ratio = (box.x1 - box.x0) / (box.y1 - box.y0);
+    const { colours, paths } = view, box = { x0: 30, x1: 410, y0: 8, y1: 308 };
     const half = view.reach, scale = (box.y1 - box.y0) / (2 * half), centre = [(box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2];
     const to = (w) => [centre[0] + scale * w[0], centre[1] - scale * w[1]];
     const edge = [(box.x1 - box.x0) / 2 - 9, (box.y1 - box.y0) / 2 - 9];
@@ -159,19 +172,19 @@
       });
       points.slice(1).forEach((point, k) => {
         const last = k === points.length - 2;
-        if (last || isIn(point)) mark(`${name}${k}`, within(point), last, colour);
+        mark(`${name}${k}`, within(point), last, colour, isIn(point) ? 1 : 0.45);
       });
       const last = points[points.length - 1], out = !isIn(last);
       const [x, y] = within(last);
       ends.push({ x, y, name: out ? `${said} out there: |w| = ${lab.number(view.length(path[path.length - 1]))}` : said, colour });
     };
-    const dot = (name, [cx, cy], last, fill) => picture.put(name, "circle", { cx: cx.toFixed(1), cy: cy.toFixed(1), r: last ? 5 : 3, fill });
-    const square = (name, [x, y], last, fill) => {
+    const dot = (name, [cx, cy], last, fill, opacity) => picture.put(name, "circle", { cx: cx.toFixed(1), cy: cy.toFixed(1), r: last ? 5 : 3, fill, opacity });
+    const square = (name, [x, y], last, fill, opacity) => {
       const size = last ? 8 : 5;
-      picture.put(name, "rect", { x: (x - size / 2).toFixed(1), y: (y - size / 2).toFixed(1), width: size, height: size, fill });
+      picture.put(name, "rect", { x: (x - size / 2).toFixed(1), y: (y - size / 2).toFixed(1), width: size, height: size, fill, opacity });
     };
-    const ring = (name, [cx, cy], last, stroke) => picture.put(name, "circle", {
-      cx: cx.toFixed(1), cy: cy.toFixed(1), r: last ? 8 : 5.5, fill: "none", stroke, "stroke-width": last ? 2.4 : 1.5,
+    const ring = (name, [cx, cy], last, stroke, opacity) => picture.put(name, "circle", {
+      cx: cx.toFixed(1), cy: cy.toFixed(1), r: last ? 8 : 5.5, fill: "none", stroke, "stroke-width": last ? 2.4 : 1.5, opacity,
     });
     const depth = view.settings.depth;
     draw("gd", "GD", paths.gd, colours.gd, "", dot);
@@ -187,12 +200,12 @@
     if (view.run.dim === 2) {
       const group = lab.handle(picture, "truth", within(truth), 8, "true w: arrow keys move it",
         [view.w[0].toFixed(2), Array.from(view.w, (each) => each.toFixed(2)).join(", ")],
-        (moved) => change.truth([(clamp(moved[0], box.x0, box.x1) - centre[0]) / scale, (centre[1] - clamp(moved[1], box.y0, box.y1)) / scale]));
+        (moved) => change.truth([0, 1].map((k) => (clamp((moved[k] - centre[k]) * (k ? -1 : 1), -edge[k], edge[k])) / scale)));
       picture.put("truth:cross", "path", cross, undefined, group);
     } else picture.put("truth:cross", "path", { ...cross, transform: `translate(${within(truth)})` });
     ends.push({ x: within(truth)[0], y: within(truth)[1], name: "true w", colour: colours.ink });
     lab.tags(picture, ends, box, colours);
-    const wide = half * ratio, plain = view.run.dim === 2;
+    const wide = half * lab.WIDE, plain = view.run.dim === 2;
     axis(picture, "x0", box.x0, box.y1 + 13, lab.tick(-wide), "start", colours);
     axis(picture, "x1", box.x1, box.y1 + 13, lab.tick(wide), "end", colours);
     axis(picture, "x", centre[0], box.y1 + 14, plain ? "w₁" : "w along the true w", "middle", colours);
