@@ -91,7 +91,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         assert raw
         body = raw[1].replace("../_static/explorer", STATIC.as_uri())
         page = folder / f"{name}.html"
-        page.write_text(f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{name}</title><body>{body}')
+        head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{name}</title>'
+        page.write_text(f'<!doctype html><html lang="en">{head}<body>{body}')
         made[name] = page.as_uri()
     return made
 
@@ -406,13 +407,14 @@ def test_a_bad_file_leaves_the_page_as_it_was(show: Any) -> None:
 
 LINKS = {
     "#v0&seed=1": "made by another version",
-    "#seed=1": "made by another version",
-    "#v1&noise=7": "damaged",
-    "#v1&noise=": "damaged",
+    "#seed=1": "is no link of this page",
+    "#abc": "is no link of this page",
+    "#v1&noise=7": "damaged: noise=7 cannot be read",
+    "#v1&noise=&pairs=x": "damaged: noise= cannot be read, and 1 more",
     "#v1&p1=1,NaN": "damaged",
     "#v1&__proto__=1": "damaged",
     "#v1&run=<b>": "damaged",
-    "#v1&run=own": "drop its export",
+    "#v1&run=own": "no run named own",
     "#v1&p1=.1,.2,.3": "another dimension",
 }
 
@@ -422,6 +424,15 @@ def test_a_link_that_cannot_be_shown_is_a_sentence(show: Any, link: str) -> None
     page = show("explorer", link)
     assert LINKS[link] in page.error
     assert page.ask("lab.explorer.state().run") == "d2_seed2"
+
+
+def test_the_readable_part_of_a_damaged_link_is_shown(show: Any) -> None:
+    page = show("explorer", "#v1&run=d2_seed1&noise=7&range=2&p1=0.1,0.2")
+    found = page.ask(
+        "() => { const { run, noise, range, moved } = lab.explorer.state(); return [run, noise, range, moved.p1]; }"
+    )
+    assert found == ["d2_seed1", 0, 2, [0.1, 0.2]]
+    assert show("explorer", "#v1&run=d2_se&range=2").ask("lab.explorer.state().range") == 2
 
 
 def test_a_state_is_a_link(show: Any) -> None:
@@ -580,13 +591,15 @@ def test_each_run_is_drawn_at_its_first_and_last_step(show: Any, run: str) -> No
 
 def test_what_there_is_to_find_is_said(show: Any) -> None:
     found = {
-        "#v1": "lands where one step of gradient descent lands",
+        "#v1": "lands nearly where one step of gradient descent lands",
         "#v1&noise=0.6": "ridge beats a step of gradient descent",
+        "#v1&noise=1": "one step of gradient descent nearly catches ridge",
+        "#v1&noise=1&depth=8": "more steps fit the noise",
         "#v1&range=3": "Far inputs break the trained layer, and not the algorithm",
         "#v1&range=3&frozen=1": "gradient descent fails in the same way",
         "#v1&run=d2_seed1": "a different solution: the mixed minimum",
-        "#v1&run=d2_seed0": "rank-one plateau",
-        "#v1&run=d2_seed0&step=0": "After 0 training steps the layer still predicts zero",
+        "#v1&run=d2_seed0": "stays on the rank-one plateau",
+        "#v1&run=d2_seed0&step=30": "the layer is at: rank-one plateau",
         "#v1&pairs=2": "trained on 10 pairs",
         "#v1&run=d1_seed0": "swapped roles",
         "#v1&run=d2_shared&depth=2": "2 layers beat 2 steps",
@@ -596,6 +609,71 @@ def test_what_there_is_to_find_is_said(show: Any) -> None:
         page.ask("link => { location.hash = link }", link)
         page.tab.wait_for_function("said => document.querySelector('.finding').textContent.includes(said)", arg=said)
     assert "lsa1 stays one point; twolayer becomes a smear" in show("orders").finding
+
+
+@pytest.mark.parametrize("run", ["d2_seed0", "d2_seed2", "d10_seed0", "d2_shared"])
+@pytest.mark.parametrize("more", ["step=0", "step=5&noise=1", "step=9&range=3&depth=2"])
+def test_a_layer_whose_loss_has_not_begun_to_fall_is_not_trained_yet(show: Any, run: str, more: str) -> None:
+    """Whatever the settings of the context."""
+    finding = show("explorer", f"#v1&run={run}&{more}").finding
+    assert "is not trained yet" in finding
+    assert "plateau" not in finding
+
+
+def test_the_weights_are_named_as_they_end(show: Any) -> None:
+    named = {"d2_seed2": "gradient descent", "d2_seed1": "mixed", "d2_seed0": "plateau", "d1_seed0": "swapped"}
+    for run, name in named.items():
+        page = show("explorer", f"#v1&run={run}&step=0")
+        assert name in page.tab.locator(".card h3", has_text="The weights").inner_text()
+
+
+def test_losses_beyond_the_axis_are_marked(show: Any) -> None:
+    page = show("explorer", "#v1&range=3&seed=5")
+    depth = page.tab.locator(".third svg").last
+    assert "beyond the axis" in depth.inner_html()
+    assert depth.inner_html().count("l5 -9l5 9z") == 11  # layers 2 to 12
+    assert "beyond the axis" not in show("explorer", "#v1&noise=0.5").tab.locator(".third svg").last.inner_html()
+
+
+def test_a_new_context_can_be_undone(show: Any) -> None:
+    page = show("explorer", "#v1&seed=8&p1=0.1,0.2")
+    for button, seed, moved in (
+        ("New context", 69, []),
+        ("Undo new context", 8, ["p1"]),
+        ("Undo moves", 8, []),
+    ):
+        page.tab.click(f"button:text-is('{button}')")
+        page.settle()
+        found = page.ask("[lab.explorer.state().seed, Object.keys(lab.explorer.state().moved)]")
+        assert found == [seed, moved]
+    assert page.tab.locator("button:text-is('Undo moves')").is_disabled()
+
+
+def test_orders_are_shown_one_at_a_time(show: Any) -> None:
+    page, number = (
+        show("orders", "#v1&count=1"),
+        "() => document.querySelector('[aria-label^=pair]').getAttribute('aria-valuetext')",
+    )
+    before = page.ask(number)
+    seen = set()
+    for count in (2, 3, 4):
+        page.tab.click("text=Next order")
+        page.settle()
+        assert page.ask("lab.ordersPage.state().count") == count
+        seen.add(page.ask(number))
+    assert seen - {before}
+
+
+def test_numbers_of_three_digits(tab: Any) -> None:
+    found = tab.evaluate("() => [0.0023456, 0.5, 12.345, -1.5, 0, 0.00012].map(lab.number)")
+    assert found == ["0.00235", "0.500", "12.3", "\u22121.50", "0", "1e\u22124"]
+
+
+def test_on_a_phone_seeds_are_folded(show: Any) -> None:
+    page = show("explorer", viewport=PHONE, has_touch=True, is_mobile=True)
+    assert not page.tab.locator("button:has-text('seed 1')").is_visible()
+    page.tab.click("summary")
+    assert page.tab.locator("button:has-text('seed 1')").is_visible()
 
 
 def test_a_saved_picture_is_one_svg_with_its_title(show: Any, tmp_path: Path) -> None:

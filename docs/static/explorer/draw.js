@@ -91,49 +91,74 @@
   lab.signed = (colours, value) =>
     lab.mixed(colours.middle, value < 0 ? colours.low : colours.high, Math.min(1, Math.abs(value)));
 
-  // A number of three digits, with a true minus sign.
+  // A number of three significant digits, with a true minus sign.
   lab.number = (value) => {
     if (!Number.isFinite(value)) return "diverges";
-    const size = Math.abs(value), digits = size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3;
-    const text = size >= 1e6 || (size > 1e-9 && size < 5e-4) ? value.toExponential(0) : value.toFixed(digits);
+    const size = Math.abs(value), digits = size >= 100 ? 0 : size >= 10 ? 1 : 2;
+    const small = size < 1e-9 ? "0" : size < 5e-4 ? value.toExponential(0) : value.toPrecision(3);
+    const text = size >= 1e6 ? value.toExponential(0) : size >= 1 ? value.toFixed(digits) : small;
     return (Number(text) === 0 ? "0" : text).replaceAll("-", "−").replace("e+", "e");
   };
 
   // The same at the end of an axis.
   lab.tick = (value) => (Math.abs(value) < 10 ? String(+value.toFixed(2)).replace("-", "−") : lab.number(value));
 
-  // Names beside points, each clear of the others; those of points that coincide are joined by =.
-  lab.tags = (picture, points, box, colours) => {
+  const named = (picture, number, x, y, anchor, names, colours) => {
+    const text = picture.put(`label${number}`, "text", {
+      x: x.toFixed(1), y: y.toFixed(1), "text-anchor": anchor, "font-size": 12, "font-weight": 600,
+      stroke: colours.paper, "stroke-width": 3, "paint-order": "stroke", "stroke-linejoin": "round",
+      "pointer-events": "none",
+    });
+    const said = names.map((each) => each.name).join("|") + colours.paper;
+    if (text.dataset.said === said) return;
+    text.dataset.said = said;
+    text.textContent = "";
+    names.forEach((each, place) => {
+      for (const [word, fill] of [[place ? " = " : "", colours.muted], [each.name, each.colour]]) {
+        const part = document.createElementNS(NS, "tspan");
+        part.setAttribute("fill", fill);
+        part.textContent = word;
+        text.append(part);
+      }
+    });
+  };
+
+  // Names beside points, where they hide the fewest marks [x, y, radius] and other names; those of points that coincide
+  // are joined by =.
+  lab.tags = (picture, points, box, colours, marks = []) => {
     const joined = [];
     for (const point of points) {
       const same = joined.find((one) => Math.hypot(one.x - point.x, one.y - point.y) < 7);
       if (same) same.names.push(point);
       else joined.push({ x: point.x, y: point.y, names: [point] });
     }
-    joined.sort((a, b) => a.y - b.y);
-    let floor = -1e9;
-    joined.forEach((one, place) => {
-      const letters = one.names.map((each) => each.name).join(" = ").length;
-      const left = one.x > box.x1 - 7 * letters - 14;
-      const y = Math.max(Math.min(Math.max(one.y + 4, box.y0 + 12), box.y1 - 5), floor);
-      floor = y + 14;
-      const text = picture.put(`label${place}`, "text", {
-        x: one.x + (left ? -12 : 12), y, "text-anchor": left ? "end" : "start", "font-size": 12, "font-weight": 600,
-        stroke: colours.paper, "stroke-width": 3, "paint-order": "stroke", "stroke-linejoin": "round",
-        "pointer-events": "none",
-      });
-      const said = one.names.map((each) => each.name).join("|") + colours.paper;
-      if (text.dataset.said === said) return;
-      text.dataset.said = said;
-      text.textContent = "";
-      one.names.forEach((each, number) => {
-        for (const [word, fill] of [[number ? " = " : "", colours.muted], [each.name, each.colour]]) {
-          const part = document.createElementNS(NS, "tspan");
-          part.setAttribute("fill", fill);
-          part.textContent = word;
-          text.append(part);
+    const hidden = [...points.map((each) => [each.x, each.y, 8]), ...marks], taken = [];
+    joined.forEach((one, number) => {
+      const width = 7.5 * one.names.map((each) => each.name).join(" = ").length;
+      let best = null, least = Infinity;
+      for (const away of [12, 20, 32, 50])
+        for (const [x, y, anchor] of [[1, 0, 0], [-1, 0, 1], [0, -1, 0.5], [0, 1, 0.5], [0.7, -0.7, 0], [0.7, 0.7, 0], [-0.7, -0.7, 1], [-0.7, 0.7, 1]]) {
+          const x0 = one.x + away * x - anchor * width, y1 = one.y + 5 + away * (y > 0 ? 1.2 * y : y), x1 = x0 + width, y0 = y1 - 13;
+          if (x0 < box.x0 + 2 || x1 > box.x1 - 2 || y0 < box.y0 + 1 || y1 > box.y1 - 1) continue;
+          let cost = away / 24;
+          for (const [cx, cy, r] of hidden) if (cx + r > x0 && cx - r < x1 && cy + r > y0 && cy - r < y1) cost += 1;
+          for (const [left, top, right, bottom] of taken) if (right > x0 && left < x1 && bottom > y0 && top < y1) cost += 6;
+          if (cost < least) [best, least] = [[x0, y0, x1, y1, anchor], cost];
         }
-      });
+      if (!best) best = [one.x - width - 12, one.y - 9, one.x - 12, one.y + 4, 1];
+      taken.push(best);
+      const [x0, , x1, y1, anchor] = best;
+      named(picture, number, x0 + anchor * (x1 - x0), y1 - 1, ["start", "middle", "end"][2 * anchor], one.names, colours);
+    });
+  };
+
+  // Names right of the ends of curves, below each other.
+  lab.ends = (picture, points, x, box, colours) => {
+    let floor = box.y0 + 4;
+    [...points].sort((one, two) => one.y - two.y).forEach((each, number, all) => {
+      const y = Math.max(floor, Math.min(each.y + 4, box.y1 + 4 - 14 * (all.length - 1 - number)));
+      floor = y + 14;
+      named(picture, number, x, y, "start", [each], colours);
     });
   };
 

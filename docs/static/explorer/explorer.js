@@ -11,18 +11,25 @@
     "gradient descent": "The layer makes one step of gradient descent.",
     swapped: "In these weights inputs and labels have swapped roles. In one dimension the prediction is still the same step of gradient descent.",
     mixed: "Mixed minimum: along a diagonal the layer swaps inputs and labels, along the other it does gradient descent. More training does not help.",
-    plateau: "Rank-one plateau: the layer has learnt one direction, a diagonal, and predicts nothing along the other.",
+    plateau: "The layer has learnt one direction, a diagonal, and predicts nothing along the other. It leaves much later or never.",
     moving: "The weights are still moving: this is none of the solutions.",
   };
+  const BECOME = {
+    "gradient descent": "The weights become gradient descent",
+    mixed: "The weights become the mixed minimum",
+    plateau: "The weights stay on the plateau",
+    swapped: "The weights become the swapped solution",
+  };
   const TRY = [
-    ["1 Start", "Drag any point. The ring (layer) stays on the dot (one step of gradient descent).", "#v1"],
-    ["2 Noise", "The loss now has its minimum at a wrong w. Ridge stops short of it; eight steps of gradient descent go there.", "#v1&depth=8&noise=0.6&seed=11"],
-    ["3 Far inputs", "Inputs three times as large: the layer overshoots. Gradient descent with a step size for these inputs does not.", "#v1&range=3&seed=5"],
-    ["4 Frozen step size", "Give gradient descent the step size of the training, and it fails like the layer: that size is in the weights.", "#v1&range=3&seed=5&frozen=1"],
-    ["5 A bad seed", "Same training, another seed: the layer found the mixed minimum, a different solution.", "#v1&run=d2_seed1"],
-    ["6 A plateau", "This seed waits on the rank-one plateau. Play its training, and see when the loss stops falling.", "#v1&run=d2_seed0"],
-    ["7 One dimension", "Inputs and labels have swapped roles in the weights. The predictions are those of gradient descent.", "#v1&run=d1_seed0"],
-    ["8 Two layers", "Trained as two layers with shared weights, it beats two steps of gradient descent and comes near GD++.", "#v1&run=d2_shared&depth=2&plus=1"],
+    ["1 Start", "Drag any point. The ring (layer) stays nearly on the dot (one step of gradient descent).", "#v1"],
+    ["2 Noise", "The loss now has its minimum at a wrong w. Ridge stops before that minimum; eight steps of gradient descent go there.", "#v1&depth=8&noise=0.6&seed=11"],
+    ["3 More noise, one step", "One step of gradient descent nearly catches ridge; only more steps fit the noise. The layer is worse: its step size is frozen.", "#v1&noise=1"],
+    ["4 Far inputs", "Inputs three times as large: the layer overshoots. Gradient descent with a step size for these inputs does not.", "#v1&range=3&seed=5"],
+    ["5 Frozen step size", "Give gradient descent the step size of the training, and it fails like the layer: that size is in the weights.", "#v1&range=3&seed=5&frozen=1"],
+    ["6 A bad seed", "Same training, another seed: the layer found the mixed minimum, a different solution, as three of eight seeds do.", "#v1&run=d2_seed1"],
+    ["7 A plateau", "This seed stays on the rank-one plateau: it predicts along one direction only. Play its training, and see when the loss stops falling.", "#v1&run=d2_seed0"],
+    ["8 One dimension", "Inputs and labels have swapped roles in the weights. The predictions are those of gradient descent.", "#v1&run=d1_seed0"],
+    ["9 Two layers", "Trained as two layers with shared weights, it beats two steps of gradient descent, and here two steps of GD++ too.", "#v1&run=d2_shared&depth=2&plus=1"],
   ];
 
   let state, run, error = "", playing = 0;
@@ -32,7 +39,9 @@
   // --- parts of the page ---
 
   const alert = lab.html(root, "p", { class: "error", role: "alert" });
-  const tour = lab.tour(root, TRY), chips = lab.html(root, "div");
+  const tour = lab.tour(root, TRY), fold = lab.html(root, "details", { class: "fold" }), folded = lab.html(fold, "summary");
+  const chips = lab.html(fold, "div");
+  fold.open = !matchMedia("(max-width: 46em)").matches;
   const finding = lab.html(root, "p", { class: "finding", "aria-live": "polite" });
   const grid = lab.html(root, "div", { class: "grid" });
   const cards = {
@@ -41,7 +50,7 @@
     controls: lab.html(grid, "section", { class: "card controls", "aria-label": "settings" }),
     values: lab.html(grid, "section", { class: "card values", "aria-label": "predictions and losses" }),
     training: lab.card(grid, "third", "Over training", "Mean loss on other contexts. Drag the slider, and watch the path appear above."),
-    weights: lab.card(grid, "third", "The weights become the construction", ""),
+    weights: lab.card(grid, "third", "The weights", ""),
     depth: lab.card(grid, "third", "Loss by depth", ""),
   };
   const pictures = {
@@ -60,22 +69,17 @@
   const percent = (value) => value.toFixed(2);
   const sliders = {
     depth: lab.slider(cards.controls, "Layers, and steps", 1, DEPTH, 1, (value) => set("depth", value)),
-    damping: lab.slider(cards.controls, "Damping of each layer", 0, 1, 0.05, (value) => set("damping", value)),
+    damping: lab.slider(cards.controls, "Damping: part of its update that a layer makes", 0, 1, 0.05, (value) => set("damping", value)),
     noise: lab.slider(cards.controls, "Noise of the labels, σ", 0, 1, 0.05, (value) => set("noise", value)),
     range: lab.slider(cards.controls, "Range of the inputs", 0.25, 3, 0.25, (value) => set("range", value)),
     pairs: lab.slider(cards.controls, "Pairs in the context", 1, 40, 1, (value) => set("pairs", value)),
   };
   const row = lab.html(cards.controls, "div", { class: "row" });
-  const fresh = (act) => () => {
-    state.moved = {};
-    act();
-    anew();
-  };
-  lab.button(row, "New context", null, fresh(() => (state.seed = (state.seed * 7 + 13) % 99991)));
-  lab.button(row, "Undo moves", null, fresh(() => {}));
-  const plus = lab.button(row, "GD++", "false", () => set("plus", 1 - state.plus));
-  const frozen = lab.button(row, "Step size of the training", "false", () => set("frozen", 1 - state.frozen));
+  const contexts = lab.contexts(row, () => state, () => anew());
+  const plus = lab.button(row, "GD++, which also transforms the inputs", "false", () => set("plus", 1 - state.plus));
+  const frozen = lab.button(row, "Step size of the training for GD", "false", () => set("frozen", 1 - state.frozen));
   const columns = lab.valueTable(cards.values, [["layer", "--ex-layer"], ["gd", "--ex-gd"], ["plus", "--ex-plus"], ["ridge", "--ex-ridge"], ["truth", "--ex-ink"]], ["at the query", "mean loss"]);
+  lab.html(cards.values, "p", { class: "note" }, "At the query: this context only. Mean loss: other contexts with these settings. The mean loss decides who is better.");
 
   const step = lab.slider(cards.training, "Training step", 0, 1, 1, (value) => {
     stop();
@@ -106,17 +110,10 @@
     const colours = lab.colours(root);
     return [[pictures.context, pictures.landscape, pictures.depth], finding.firstChild.textContent, settingsSaid(), colours];
   };
-  lab.button(keep, "Save as SVG", null, () => lab.save("svg", `explorer_${run.name}`, ...parts()));
-  lab.button(keep, "Save as PNG", null, () => lab.save("png", `explorer_${run.name}`, ...parts()));
-  const copied = lab.button(keep, "Copy the link of this state", null, () => {
-    const text = location.href.split("#")[0] + lab.write(state);
-    const done = (said) => {
-      copied.textContent = said;
-      setTimeout(() => (copied.textContent = "Copy the link of this state"), 2500);
-    };
-    if (navigator.clipboard) navigator.clipboard.writeText(text).then(() => done("Copied"), () => done("Copy the address of this page instead"));
-    else done("Copy the address of this page instead");
-  });
+  const named = () => lab.fileName(`explorer_${run.name}`, lab.write({ ...state, run: lab.FIELDS.run[0] }));
+  lab.button(keep, "Save as SVG", null, () => lab.save("svg", named(), ...parts()));
+  lab.button(keep, "Save as PNG", null, () => lab.save("png", named(), ...parts()));
+  lab.copyLink(keep, () => lab.write(state));
   lab.html(root, "h2", { id: "your-own-run" }, "Your own run");
   lab.html(root, "p", {}, "Export a run of linear layers, then drop the file anywhere on this page or choose it. It is read here, and sent nowhere.");
   const code = lab.html(root, "pre", { tabindex: 0 });
@@ -139,9 +136,9 @@
     }, () => fail("This file cannot be read."));
   };
   const fail = (sentence) => {
-    error = sentence;
+    error = alert.textContent = sentence;
     ask();
-    alert.scrollIntoView({ block: "nearest" });
+    alert.scrollIntoView({ block: "center" });
   };
   file.addEventListener("change", () => open(file.files[0]));
   addEventListener("dragover", (event) => {
@@ -178,13 +175,13 @@
     state = read.state;
     error = read.error || "";
     if (!runs.has(state.run)) {
-      error = "This link shows a run that this page does not have; drop its export on the page.";
-      state = lab.read("").state;
+      error = `This page has no run named ${state.run}, so it shows its first one.`;
+      state.run = lab.FIELDS.run[0];
     }
     run = runs.get(state.run);
     for (const [name, values] of Object.entries(state.moved))
       if (values.length !== (name[0] === "p" && run.dim === 1 ? 2 : run.dim) || (name[0] === "p" && run.dim > 2)) {
-        error = "This link is of a context of another dimension, so the page shows one of its own.";
+        error = "This link moves points of a context of another dimension, so they stay where they were drawn.";
         state.moved = {};
         break;
       }
@@ -338,10 +335,10 @@
       columns[name].cells[0].textContent = lab.number(value);
       columns[name].cells[1].textContent = loss === null ? "" : lab.number(loss);
     };
-    line("layer", `○ ${depth > 1 ? `${depth} layers` : "layer"}`, at(paths.layer[depth]), losses.layer[depth]);
-    line("gd", `● ${step}`, at(paths.gd[depth]), losses.gd[depth]);
-    line("plus", `■ GD++, ${depth} step${depth > 1 ? "s" : ""}`, at(paths.gdpp[depth]), losses.gdpp[depth]);
-    line("ridge", "◆ ridge (Bayes)", at(paths.ridge), losses.ridge);
+    line("layer", `○\u00a0${depth > 1 ? `${depth} layers` : "layer"}`, at(paths.layer[depth]), losses.layer[depth]);
+    line("gd", `●\u00a0${step}`, at(paths.gd[depth]), losses.gd[depth]);
+    line("plus", `■\u00a0GD++, ${depth} step${depth > 1 ? "s" : ""}`, at(paths.gdpp[depth]), losses.gdpp[depth]);
+    line("ridge", "◆\u00a0ridge (Bayes)", at(paths.ridge), losses.ridge);
     line("truth", "true w·x", at(now.w), null);
     for (const each of [columns.plus.head, ...columns.plus.cells]) each.hidden = !state.plus;
     sliders.depth(depth, String(depth), deepest(), run.recurrent || run.layers === 1 ? "Layers (one, repeated), and steps" : "Layers, and steps");
@@ -349,6 +346,7 @@
     sliders.noise(state.noise, percent(state.noise));
     sliders.range(state.range, `× ${state.range}`);
     sliders.pairs(state.pairs, String(state.pairs));
+    contexts();
     plus.setAttribute("aria-pressed", state.plus === 1);
     frozen.setAttribute("aria-pressed", state.frozen === 1);
     step_(now.step);
@@ -365,6 +363,7 @@
       ? `The plane of w through the start, the true w and the gradient; ${run.dim - 2} directions are not seen. Paths are projected on it.`
       : run.dim === 1 ? "All predictions are w·x; all begin at w = 0. The lowest point fits the pairs best. Drag the true w."
       : "All predictions are w·x; all begin at w = 0. Lines: equal loss on the pairs. Drag the cross, the true w.";
+    cards.weights.heading.textContent = run.layers === 1 && BECOME[run.solutions[run.steps.length - 1]] || "The weights, and a step of GD";
     cards.weights.said.textContent = run.layers > 1 && !run.recurrent ? `Layer ${depth} of ${run.layers}, and the weights that make one step of gradient descent.`
       : `${width_(run)} numbers each. ${run.recurrent || depth > 1 ? "" : "Pale: never read. "}Sign and scale are free, and set here as in gradient descent.`;
     cards.depth.said.textContent = run.layers > 1 && !run.recurrent ? "Mean loss on other contexts, by layers used, and by steps of each algorithm."
@@ -374,27 +373,36 @@
   const width_ = (one) => `${one.dim + 1} × ${one.dim + 1}`;
   const step_ = (place) => step(place, String(run.steps[place]), run.steps.length - 1);
 
+  // Whether the loss of the training has not begun to fall: then the weights are near 0, and no solution has been found.
+  const untrained = () => {
+    if (!["plateau", ""].includes(run.solutions[now.step])) return false;
+    const training = { ...run, frozen: true }, losses = once(() => lab.layerLosses(run, now.weights, training, run.layers, run.dim > 4 ? 40 : 240), "training", run.name, now.step);
+    return losses[run.layers] > 0.95 * losses[0];
+  };
+
   // What there is to see: a title, and a sentence or two.
   const headline = (solution, last) => {
     const depth = state.depth, layer = losses.layer[depth], gd = losses.gd[depth], ridge = losses.ridge, times = layer / gd;
     const far = state.range > 1.3 * run.range, clipped = run.clip > 0 && lab.largestToken(now) > run.clip;
     const shown = (value) => lab.number(value).replace(/\.0+$/, "");
-    const zero = solution === "plateau" && layer > 0.9 * losses.gd[0];
+    const zero = untrained();
     if (clipped) return ["Here the run clips its activations, and this picture does not", `Some activation is larger than ${run.clip}. Choose inputs that are smaller.`];
-    if (!last) return [`After ${run.steps[now.step]} training steps ${zero ? "the layer still predicts zero" : solution === "moving" || !solution ? "the layer is on its way" : `the layer is at: ${NAMES[solution]}`}`, `Its mean loss is ${shown(times)} times that of gradient descent. Move the slider below the loss, or play the training.`];
+    if (!last) return [`After ${run.steps[now.step]} training steps ${zero ? "the layer is not trained yet" : solution === "moving" || !solution ? "the layer is on its way" : `the layer is at: ${NAMES[solution]}`}`, `Its mean loss is ${shown(times)} times that of gradient descent. Move the slider below the loss, or play the training.`];
     if (far && !state.frozen && times > 1.5) return ["Far inputs break the trained layer, and not the algorithm", `The layer's mean loss is ${shown(times)} times that of gradient descent, whose step size is chosen for these inputs. The layer's step size is fixed in its weights.`];
     if (far && state.frozen) return [times < 1.3 && times > 0.7 ? "With the step size of the training, gradient descent fails in the same way" : "The step size of the training is too large for far inputs", `Ridge regression, which needs no step size, still has a mean loss of ${lab.number(ridge)}; gradient descent's is ${lab.number(gd)}.`];
-    if (zero && !far) return ["This layer still predicts zero", `It has learnt no direction yet, and its mean loss is ${shown(times)} times that of gradient descent.`];
+    if (zero) return ["This layer is not trained yet", `It predicts almost zero for every context, and its mean loss is ${shown(times)} times that of gradient descent.`];
     if (solution === "mixed") return ["This seed found a different solution: the mixed minimum", `${SAID.mixed} Its mean loss is ${shown(times)} times that of gradient descent.`];
-    if (solution === "plateau") return ["This seed waits on the rank-one plateau", `${SAID.plateau} Its mean loss is ${shown(times)} times that of gradient descent.`];
+    if (solution === "plateau") return ["This seed stays on the rank-one plateau", `${SAID.plateau} Its mean loss is ${shown(times)} times that of gradient descent.`];
     if (state.noise > 0) {
-      const steps = depth > 1 ? `${depth} steps of gradient descent` : "one step of gradient descent";
-      return [depth > 1 && gd > losses.gd[1] ? "With noise, ridge beats gradient descent, and more steps make it worse" : "With noise, ridge beats a step of gradient descent", `The lowest point of the loss is no longer the true w. Ridge knows the noise and stops short of it: its mean loss is ${lab.number(ridge)}, and ${lab.number(gd)} for ${steps}.`];
+      const steps = depth > 1 ? `${depth} steps of gradient descent` : "one step of gradient descent", worse = depth > 1 && gd > losses.gd[1], near = gd < 1.06 * ridge;
+      const layers = !state.frozen && times > 1.1 ? ` The layer has ${lab.number(layer)}: its step size is frozen in its weights, and that of gradient descent becomes smaller with noise.` : "";
+      return [worse ? "With noise, ridge beats gradient descent, and more steps fit the noise" : near && depth === 1 ? "With much noise, one step of gradient descent nearly catches ridge" : "With noise, ridge beats a step of gradient descent",
+        `The lowest point of the loss is no longer the true w. Ridge knows the noise and stops before that point: its mean loss is ${lab.number(ridge)}, and ${lab.number(gd)} for ${steps}.${worse ? ` One step had ${lab.number(losses.gd[1])}.` : near && depth === 1 && deepest() > 1 ? ` Only more steps fit the noise: ${DEPTH} of them have ${lab.number(losses.gd[deepest()])}.` : ""}${layers}`];
     }
     if (solution === "swapped") return ["Inputs and labels have swapped roles, and the predictions are gradient descent's", SAID.swapped];
     if (depth > 1 && times < 0.8) return [`${depth} layers beat ${depth} steps of gradient descent`, `Their mean loss is ${shown(times)} times that of gradient descent; that of GD++ is ${shown(losses.gdpp[depth] / gd)} times.`];
     if (depth > 1 && times > 1.25) return [`The layer, applied ${depth} times, falls behind ${depth} steps of gradient descent`, `It was trained ${run.layers === 1 ? "as a single layer" : "at another depth"}: its step is too large to be repeated. Lower the damping to .75, and it follows.`];
-    if (Math.abs(times - 1) < 0.06) return [depth > 1 ? `${depth} layers land where ${depth} steps of gradient descent land` : "One trained layer lands where one step of gradient descent lands", "Whatever the context, the layer predicts w·x, with a w that it makes from the pairs. Drag the pairs: ring and dot move together."];
+    if (Math.abs(times - 1) < 0.06) return [depth > 1 ? `${depth} layers land nearly where ${depth} steps of gradient descent land` : "One trained layer lands nearly where one step of gradient descent lands", "Whatever the context, the layer predicts w·x, with a w that it makes from the pairs. Drag the pairs: ring and dot move together, and stay close."];
     return [times > 1 ? "Here the layer is worse than gradient descent" : "Here the layer is better than gradient descent", `Its mean loss is ${shown(times)} times that of gradient descent. ${state.pairs !== run.pairs ? `It was trained on ${run.pairs} pairs, and the length of its step is fixed in its weights.` : solution && solution !== "gradient descent" ? SAID[solution] : ""}`];
   };
 
@@ -405,7 +413,8 @@
     const said = [...runs.keys()].join() + state.run;
     if (said === drawnChips) return;
     drawnChips = said;
-    const held = chips.contains(document.activeElement);
+    const held = chips.contains(document.activeElement), count = (name) => window.EXPLORER_RUNS.filter((each) => /^d2_seed/.test(each.name) && each.solutions.at(-1) === name).length;
+    folded.textContent = `Seeds and sizes. The eight seeds: ${count("gradient descent")} become gradient descent, ${count("mixed")} the mixed minimum, and ${count("plateau")} stay on the plateau.`;
     chips.textContent = "";
     const groups = [
       ["Two inputs", [...runs.values()].filter((each) => each.dim === 2 && !each.own)],

@@ -4,9 +4,9 @@
   const lab = window.lab, root = document.getElementById("orders"), ORDERS = 200;
   const models = window.ORDER_MODELS.map(lab.asModel), pairs = models[0].pairs, dim = 2;
   const SHOWN = {
-    lsa1: ["● lsa1", "--ex-layer"],
-    twolayer_random: ["● twolayer, trained in random order", "--ex-plus"],
-    twolayer_easy: ["● twolayer, trained with easy pairs first", "--ex-ridge"],
+    lsa1: ["●\u00a0lsa1", "--ex-layer"],
+    twolayer_random: ["●\u00a0twolayer, trained in random order", "--ex-plus"],
+    twolayer_easy: ["●\u00a0twolayer, trained with easy pairs first", "--ex-ridge"],
   };
   const FIELDS = { seed: [3, 0, 999999, 0], noise: [0, 0, 1, 2], count: [200, 1, 200, 0] };
   const TRY = [
@@ -45,14 +45,11 @@
   };
   const row = lab.html(cards.controls, "div", { class: "row" });
   const play = lab.button(row, "▶ Play orders", null, () => (playing ? stop() : start()));
-  lab.button(row, "New context", null, () => {
-    state.moved = {};
-    set("seed", (state.seed * 7 + 13) % 99991);
+  lab.button(row, "Next order", null, () => {
+    stop();
+    set("count", (state.count % ORDERS) + 1);
   });
-  lab.button(row, "Undo moves", null, () => {
-    state.moved = {};
-    ask();
-  });
+  const contexts = lab.contexts(row, () => state, () => ask());
   const stop = () => {
     clearInterval(playing);
     playing = 0;
@@ -72,14 +69,15 @@
   const keep = lab.html(root, "div", { class: "row" });
   for (const kind of ["svg", "png"])
     lab.button(keep, `Save as ${kind.toUpperCase()}`, null, () =>
-      lab.save(kind, "orders", [pictures.context, pictures.cloud], finding.firstChild.textContent, `ten pairs in ${state.count} orders, noise ${state.noise}`, lab.colours(root)));
+      lab.save(kind, lab.fileName("orders", lab.write(state, FIELDS)), [pictures.context, pictures.cloud], finding.firstChild.textContent, `ten pairs in ${state.count} orders, noise ${state.noise}`, lab.colours(root)));
+  lab.copyLink(keep, () => lab.write(state, FIELDS));
 
   const load = () => {
     const read = lab.read(location.hash, FIELDS);
     state = read.state;
     error = read.error || "";
     if (Object.entries(state.moved).some(([, values]) => values.length !== dim)) {
-      error = "This link is of a context of another dimension, so the page shows one of its own.";
+      error = "This link moves points of a context of another dimension, so they stay where they were drawn.";
       state.moved = {};
     }
     stop();
@@ -117,8 +115,10 @@
     text(picture, "x0", left, top + size + 13, "−0.6", "start");
     text(picture, "x1", left + size, top + size + 13, "0.6", "end");
     text(picture, "x", left + size / 2, top + size + 14, "x₁", "middle");
+    text(picture, "y1", left - 4, top + 9, "0.6", "end");
+    text(picture, "y0", left - 4, top + size, "−0.6", "end");
     text(picture, "y", left - 10, top + size / 2, "x₂", "middle", { transform: `rotate(-90 ${left - 10} ${top + size / 2})` });
-    const last = orders[state.count - 1];
+    const last = orders[state.count - 1], at_ = (i) => to(i < pairs ? [now.x[2 * i], now.x[2 * i + 1]] : now.query), numbers = [];
     for (let i = 0; i < pairs; i++) {
       const at = [now.x[2 * i], now.x[2 * i + 1]], said = `${at.map((each) => each.toFixed(2)).join(", ")}; label ${now.y[i].toFixed(2)}; position ${last.indexOf(i) + 1}`;
       const group = lab.handle(picture, `pair${i}`, to(at), 9, `pair ${i + 1}: arrow keys move it`, [at[0].toFixed(2), said], (pixel) => {
@@ -127,8 +127,17 @@
       });
       const share = now.y[i] / now.tall, fill = lab.signed(colours, share);
       picture.put(`pair${i}:dot`, "circle", { class: "ring", r: 10, fill, stroke: colours.ink, "stroke-width": 1.2 }, undefined, group);
-      const light = colours.paper === "#ffffff" && Math.abs(share) > 0.6;
-      picture.put(`pair${i}:text`, "text", { y: 4, "text-anchor": "middle", "font-size": 11, "font-weight": 600, fill: light ? "#ffffff" : colours.ink, "pointer-events": "none" }, String(last.indexOf(i) + 1), group);
+      const light = colours.paper === "#ffffff" && Math.abs(share) > 0.6, [x, y] = at_(i);
+      let away = [0, 0]; // where others overlap this point, its number stands beside it
+      for (let other = 0; other <= pairs; other++) {
+        const [dx, dy] = at_(other).map((each, k) => [x, y][k] - each), near = Math.hypot(dx, dy);
+        if (other !== i && near < 17) away = near ? [away[0] + dx / near, away[1] + dy / near] : [away[0] + (i - other), away[1] - 1];
+      }
+      const size_ = Math.hypot(...away), beside = size_ > 0;
+      numbers.push([`pair${i}:text`, "text", {
+        x: (x + (beside ? (17 * away[0]) / size_ : 0)).toFixed(1), y: (y + 4 + (beside ? (17 * away[1]) / size_ : 0)).toFixed(1), "text-anchor": "middle", "font-size": 11, "font-weight": 600,
+        fill: light && !beside ? "#ffffff" : colours.ink, "pointer-events": "none", stroke: beside ? colours.paper : "none", "stroke-width": 3, "paint-order": "stroke",
+      }, String(last.indexOf(i) + 1)]);
     }
     const group = lab.handle(picture, "query", to(now.query), 9, "query: arrow keys move it", [now.query[0].toFixed(2), now.query.map((each) => each.toFixed(2)).join(", ")], (pixel) => {
       state.moved.q = from(pixel);
@@ -136,6 +145,7 @@
     });
     picture.put("query:dot", "circle", { class: "ring", r: 10, fill: "none", stroke: colours.ink, "stroke-width": 1.8, "stroke-dasharray": "3 2.5" }, undefined, group);
     picture.put("query:text", "text", { y: 4, "text-anchor": "middle", "font-size": 11, "font-weight": 700, fill: colours.ink, "pointer-events": "none" }, "?", group);
+    for (const number of numbers) picture.put(...number);
     picture.sweep();
   };
 
@@ -149,18 +159,19 @@
     const to = (v) => [clamp(centre[0] + scale * (v[0] - middle[0]), box.x0, box.x1), clamp(centre[1] - scale * (v[1] - middle[1]), box.y0, box.y1)];
     picture.begin();
     picture.put("paper", "rect", { x: box.x0, y: box.y0, width: box.x1 - box.x0, height: box.y1 - box.y0, fill: colours.paper, stroke: colours.line });
-    const ends = [];
+    const ends = [], marks = [];
     clouds.toReversed().forEach(({ model, found, easy }) => {
       const [, name] = SHOWN[model.name], colour = colours[name.slice(5)];
       const dots = found.map(({ gradient }) => to(gradient)), dot = { stroke: colour, fill: "none", "stroke-linecap": "round" };
+      marks.push(...dots.map((at) => [...at, model.encoding ? 2 : 7]));
       const through = (points) => points.map(([cx, cy]) => `M${Math.round(10 * cx) / 10} ${Math.round(10 * cy) / 10}h0`).join("");
       picture.put(`${model.name}:all`, "path", { ...dot, d: through(dots), "stroke-width": model.encoding ? 5 : 13, "stroke-opacity": model.encoding ? 0.5 : 1 });
       picture.put(`${model.name}:last`, "path", { ...dot, d: through(dots.slice(-1)), "stroke-width": model.encoding ? 8 : 13 });
       const [x, y] = to(easy.gradient);
       if (model.encoding) picture.put(`${model.name}:easy`, "rect", { x: x - 5, y: y - 5, width: 10, height: 10, fill: "none", stroke: colour, "stroke-width": 2.2 });
-      const mean = [0, 1].map((k) => found.reduce((sum, each) => sum + each.gradient[k], 0) / found.length), at = to(mean);
-      const far = Math.max(0, ...found.map((each) => to(each.gradient)[0] - at[0]));
-      ends.push({ x: Math.min(at[0] + far, box.x1), y: at[1], name: model.name === "twolayer_easy" ? "easy first" : model.name === "lsa1" ? "lsa1" : "random order", colour });
+      const mean = to([0, 1].map((k) => found.reduce((sum, each) => sum + each.gradient[k], 0) / found.length));
+      const rim = dots.reduce((best, one) => (one[0] - mean[0] > best[0] - mean[0] ? one : best), dots[0]);
+      ends.push({ x: rim[0], y: rim[1], name: model.name === "twolayer_easy" ? "easy first" : model.name === "lsa1" ? "lsa1" : "random order", colour });
     });
     const [x, y] = to(now.w), group = lab.handle(picture, "truth", [x, y], 9, "true w: arrow keys move it", [now.w[0].toFixed(2), Array.from(now.w, (each) => each.toFixed(2)).join(", ")], (pixel) => {
       state.moved.w = [middle[0] + (clamp(pixel[0], box.x0, box.x1) - centre[0]) / scale, middle[1] - (clamp(pixel[1], box.y0, box.y1) - centre[1]) / scale];
@@ -168,7 +179,7 @@
     });
     picture.put("truth:cross", "path", { class: "ring", d: "M-8 0H8M0 -8V8", stroke: colours.ink, "stroke-width": 2 }, undefined, group);
     ends.push({ x, y, name: "true w", colour: colours.ink });
-    lab.tags(picture, ends, box, colours);
+    lab.tags(picture, ends, box, colours, marks);
     text(picture, "x0", box.x0, box.y1 + 13, lab.tick(middle[0] - (box.x1 - box.x0) / 2 / scale), "start");
     text(picture, "x1", box.x1, box.y1 + 13, lab.tick(middle[0] + (box.x1 - box.x0) / 2 / scale), "end");
     text(picture, "x", centre[0], box.y1 + 14, "w₁", "middle");
@@ -187,6 +198,7 @@
   const write = () => {
     alert.textContent = error;
     tour(lab.write(state, FIELDS));
+    contexts();
     sliders.count(state.count, String(state.count));
     sliders.noise(state.noise, state.noise.toFixed(2));
     const spreads = now.clouds.map(({ found }, k) => {
@@ -196,7 +208,7 @@
     });
     const times = spreads[2] / spreads[1], [title, said] = state.count === 1
       ? ["One order of the pairs, one prediction of each model", "Show more orders, and see which models move."]
-      : ["lsa1 stays one point; twolayer becomes a smear", `The same ten pairs in ${state.count} orders. lsa1 has no positions. Trained with easy pairs first, twolayer uses its positions: its w scatters ${lab.number(times)} times as far as after training in random order.`];
+      : ["lsa1 stays one point; twolayer becomes a smear", `The same ten pairs in ${state.count} orders. lsa1 has no positions. Trained with easy pairs first, twolayer uses its positions. Its w lies ${lab.number(spreads[2])} from its mean (root mean square): ${lab.number(times)} times the ${lab.number(spreads[1])} after training in random order.`];
     if (finding.dataset.said === title + said) return;
     finding.dataset.said = title + said;
     finding.textContent = title;

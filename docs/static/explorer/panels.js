@@ -90,14 +90,12 @@
         x: toX(-known), y: toY(known), width: toX(known) - toX(-known), height: toY(-known) - toY(known),
         fill: "none", stroke: colours.ink, "stroke-dasharray": "4 3",
       });
-      axis(picture, "known:text", toX(-known) + 3, toY(known) - 4, "inputs of the training", "start", colours, { fill: colours.ink });
     } else if (half > 1.25 * known) {
       picture.put("known", "rect", { x: toX(-known), y: box.y0, width: toX(known) - toX(-known), height: box.y1 - box.y0, fill: colours.line, "fill-opacity": 0.35 });
-      axis(picture, "known:text", toX(0), box.y0 + 13, "inputs of the training", "middle", colours);
     }
     axis(picture, "x0", box.x0, box.y1 + 13, lab.tick(-half), "start", colours);
     axis(picture, "x1", box.x1, box.y1 + 13, lab.tick(half), "end", colours);
-    axis(picture, "x", (box.x0 + box.x1) / 2, box.y1 + 14, run.dim > 2 ? "x along the true w" : plane ? "x₁" : "x", "middle", colours);
+    axis(picture, "x", (box.x0 + box.x1) / 2, box.y1 + 14, `${run.dim > 2 ? "x along the true w" : plane ? "x₁" : "x"}${half > 1.25 * known ? ` (${plane ? "dashed" : "grey"}: inputs of the training)` : ""}`, "middle", colours);
     axis(picture, "y0", box.x0 - 4, box.y1, lab.tick(plane ? -half : -tall), "end", colours);
     axis(picture, "y1", box.x0 - 4, box.y0 + 9, lab.tick(plane ? half : tall), "end", colours);
     const middle = (box.y0 + box.y1) / 2;
@@ -164,7 +162,7 @@
         "stroke-width": LEVELS[k] === 1 ? 1.4 : 0.8,
       }, undefined, rings);
     }
-    const ends = [], draw = (name, said, path, colour, dash, mark) => {
+    const ends = [], marks = [], draw = (name, said, path, colour, dash, mark) => {
       const points = path.map((w) => to(view.project(w)));
       picture.put(`${name}:path`, "path", {
         d: lab.line(points.map(([x, y]) => [clamp(x, -2e3, 3e3), clamp(y, -2e3, 3e3)])), fill: "none", stroke: colour,
@@ -172,6 +170,7 @@
       });
       points.slice(1).forEach((point, k) => {
         const last = k === points.length - 2;
+        marks.push([...within(point), 5]);
         mark(`${name}${k}`, within(point), last, colour, isIn(point) ? 1 : 0.45);
       });
       const last = points[points.length - 1], out = !isIn(last);
@@ -204,7 +203,7 @@
       picture.put("truth:cross", "path", cross, undefined, group);
     } else picture.put("truth:cross", "path", { ...cross, transform: `translate(${within(truth)})` });
     ends.push({ x: within(truth)[0], y: within(truth)[1], name: "true w", colour: colours.ink });
-    lab.tags(picture, ends, box, colours);
+    lab.tags(picture, ends, box, colours, marks);
     const wide = half * lab.WIDE, plain = view.run.dim === 2;
     axis(picture, "x0", box.x0, box.y1 + 13, lab.tick(-wide), "start", colours);
     axis(picture, "x1", box.x1, box.y1 + 13, lab.tick(wide), "end", colours);
@@ -232,7 +231,8 @@
       d: lab.line(Array.from({ length: 121 }, (_, k) => half * (k / 60 - 1)).filter((w) => loss(w) <= most).map(to)),
       stroke: colours.valley, "stroke-width": 2, fill: "none",
     });
-    const ends = [], mark = (name, said, path, colour, size, hollow) => {
+    const ends = [], curve = Array.from({ length: 61 }, (_, k) => half * (k / 30 - 1)).filter((w) => loss(w) <= most).map((w) => [...to(w), 2]);
+    const mark = (name, said, path, colour, size, hollow) => {
       path.slice(1).forEach((w, k) => {
         const [cx, cy] = to(w[0]), last = k === path.length - 2;
         picture.put(`${name}${k}`, "circle", {
@@ -252,7 +252,7 @@
       change.truth([((clamp(moved[0], box.x0, box.x1) - box.x0) / (box.x1 - box.x0)) * 2 * half - half]));
     picture.put("truth:cross", "path", { class: "ring", d: "M0 -2L6 9H-6z", fill: colours.ink }, undefined, group);
     ends.push({ x: at[0], y: at[1] - 4, name: "true w", colour: colours.ink });
-    lab.tags(picture, ends, box, colours);
+    lab.tags(picture, ends, box, colours, curve);
     axis(picture, "x0", box.x0, box.y1 + 24, lab.tick(-half), "start", colours);
     axis(picture, "x1", box.x1, box.y1 + 24, lab.tick(half), "end", colours);
     axis(picture, "x", (box.x0 + box.x1) / 2, box.y1 + 25, "w", "middle", colours);
@@ -270,7 +270,10 @@
     picture.put("paper", "rect", { x: box.x0, y: box.y0, width: box.x1 - box.x0, height: box.y1 - box.y0, fill: colours.paper, stroke: colours.line });
     picture.put("gd", "path", { d: `M${box.x0} ${toY(level)}H${box.x1}`, stroke: colours.gd, "stroke-width": 2, "stroke-dasharray": "5 3" });
     const steps = view.settings.depth === 1 ? "one step of GD" : `${view.settings.depth} steps of GD`;
-    picture.put("gd:text", "text", { x: box.x0 + 5, y: toY(level) + (toY(level) > box.y1 - 16 ? -5 : 14), "font-size": 11, fill: colours.gd, "font-weight": 600 }, steps);
+    const places = [[box.x0 + 5, -5], [box.x0 + 5, 14], [box.x1 - 105, -5], [box.x1 - 105, 14], [box.x0 + 95, -5]].filter(([, y]) => toY(level) + y < box.y1 && toY(level) + y > box.y0 + 11);
+    const hides = ([x, y]) => losses.filter((loss, k) => toX(run.steps[k]) > x - 8 && toX(run.steps[k]) < x + 108 && Math.abs(toY(loss) - toY(level) - y + 4) < 10).length;
+    const [x, y] = places.reduce((best, one) => (hides(one) < hides(best) ? one : best), places[0] || [box.x0 + 5, -5]);
+    picture.put("gd:text", "text", { x, y: toY(level) + y, "font-size": 11, fill: colours.gd, "font-weight": 600 }, steps);
     picture.put("layer", "path", { d: lab.line(losses.map((loss, k) => [toX(run.steps[k]), toY(loss)])), stroke: colours.layer, "stroke-width": 2, fill: "none" });
     picture.put("now", "circle", { cx: toX(run.steps[view.step]), cy: toY(losses[view.step]), r: 5.5, fill: colours.layer, stroke: colours.paper, "stroke-width": 1.5 });
     axis(picture, "y1", box.x0 - 4, box.y0 + 9, lab.tick(most), "end", colours);
@@ -310,7 +313,7 @@
           picture.put(`${place}:${i}:text`, "text", {
             x: (x0 + (column + 0.5) * side).toFixed(1), y: (y0 + (row + 0.5) * side + 4).toFixed(1), "text-anchor": "middle", "font-size": 12,
             fill: Math.abs(value) > 0.55 * most && view.light ? "#ffffff" : colours.ink,
-          }, lab.number(Math.round(value * 100) / 100).replace(/(\.\d\d)\d$/, "$1"));
+          }, (Math.abs(value) < 0.005 ? "0" : value.toFixed(2)).replace("-", "−"));
       }
     });
     axis(picture, "keys", 151, 13, "scores: W_Kᵀ W_Q", "middle", colours);
@@ -322,11 +325,12 @@
 
   // Mean losses after 0, 1, 2, ... layers, and after as many steps of each algorithm.
   lab.drawDepth = (picture, view, losses) => {
-    const { colours } = view, box = { x0: 54, x1: 300, y0: 12, y1: 290 }, count = losses.layer.length;
+    const { colours } = view, box = { x0: 54, x1: 296, y0: 18, y1: 290 }, count = losses.layer.length;
     const shown = [["gd", "GD", losses.gd, colours.gd], ["layer", "layers", losses.layer, colours.layer]];
     if (view.settings.plus) shown.push(["plus", "GD++", losses.gdpp, colours.plus]);
     const all = shown.flatMap(([, , values]) => [...values]).concat(losses.ridge > 1e-9 ? losses.ridge : []).filter((each) => each > 0);
     const most = Math.min(Math.log10(Math.max(...all)), Math.log10(losses.gd[0]) + 2) + 0.15, least = Math.max(Math.log10(Math.min(...all)), most - 6) - 0.15;
+    const isOff = (loss) => loss > 0 && (Math.log10(loss) > most || Math.log10(loss) < least);
     const toX = (k) => box.x0 + (k / (count - 1)) * (box.x1 - box.x0);
     const toY = (loss) => box.y1 - ((clamp(Math.log10(Math.max(loss, 1e-12)), least, most) - least) / (most - least)) * (box.y1 - box.y0);
     picture.begin();
@@ -344,13 +348,16 @@
     for (const [name, said, values, colour] of shown) {
       const points = Array.from(values, (loss, k) => [toX(k), toY(loss)]), mine = name === "layer";
       picture.put(`${name}:path`, "path", { d: lab.line(points), stroke: colour, "stroke-width": 1.8, fill: "none" });
-      points.forEach(([cx, cy], k) => picture.put(`${name}${k}`, "circle", {
+      points.forEach(([cx, cy], k) => isOff(values[k]) ? picture.put(`${name}${k}:off`, "path", {
+        d: Math.log10(values[k]) > most ? `M${(cx - 5).toFixed(1)} ${cy + 4}l5 -9l5 9z` : `M${(cx - 5).toFixed(1)} ${cy - 4}l5 9l5 -9z`, fill: mine ? colours.paper : colour, stroke: colour, "stroke-width": 1.4,
+      }) : picture.put(`${name}${k}`, "circle", {
         cx: cx.toFixed(1), cy: cy.toFixed(1), r: (mine ? 5 : 2.6) + (k === view.settings.depth ? 1.4 : 0), fill: mine ? "none" : colour, stroke: mine ? colour : "none", "stroke-width": 1.6,
       }));
       const end = points[points.length - 1];
       ends.push({ x: end[0], y: end[1], name: said, colour });
     }
-    lab.tags(picture, ends, { ...box, x1: 372 }, colours);
+    lab.ends(picture, ends, box.x1 + 10, box, colours);
+    if (shown.some(([, , values]) => values.some(isOff))) axis(picture, "off", box.x0, box.y0 - 7, "▲▼ beyond the axis", "start", colours);
     for (let k = 0; k < count; k += count > 8 ? 3 : 1) axis(picture, `x${k}`, toX(k), box.y1 + 14, String(k), "middle", colours);
     axis(picture, "x", (box.x0 + box.x1) / 2, box.y1 + 28, "layers, or steps", "middle", colours);
     axis(picture, "y", box.x0 - 42, 150, "mean loss (log)", "middle", colours, { transform: `rotate(-90 ${box.x0 - 42} 150)` });

@@ -5,7 +5,7 @@
 
   lab.card = (parent, place, title, said) => {
     const card = lab.html(parent, "section", { class: `card ${place}` });
-    lab.html(card, "h3", {}, title);
+    card.heading = lab.html(card, "h3", {}, title);
     card.said = lab.html(card, "p", {}, said);
     return card;
   };
@@ -43,6 +43,41 @@
     if (pressed !== null) made.setAttribute("aria-pressed", pressed);
     made.addEventListener("click", act);
     return made;
+  };
+
+  // Copies the link of a state.
+  lab.copyLink = (parent, link) => {
+    const label = "Copy the link of this state";
+    const copied = lab.button(parent, label, null, () => {
+      const done = (said) => {
+        copied.textContent = said;
+        setTimeout(() => (copied.textContent = label), 2500);
+      };
+      const failed = () => done("Copy the address of this page instead");
+      if (navigator.clipboard) navigator.clipboard.writeText(location.href.split("#")[0] + link()).then(() => done("Copied"), failed);
+      else failed();
+    });
+  };
+
+  // Buttons that draw another context, and undo moves or, if there are none, the last new context. To be called when
+  // the state has changed.
+  lab.contexts = (parent, state, changed) => {
+    const before = [];
+    lab.button(parent, "New context", null, () => {
+      const { seed, moved } = state();
+      before.push({ seed, moved });
+      Object.assign(state(), { seed: (seed * 7 + 13) % 99991, moved: {} });
+      changed();
+    });
+    const moves = () => Object.keys(state().moved).length > 0;
+    const undo = lab.button(parent, "Undo moves", null, () => {
+      Object.assign(state(), moves() ? { moved: {} } : before.pop());
+      changed();
+    });
+    return () => {
+      undo.disabled = !moves() && !before.length;
+      undo.textContent = moves() || !before.length ? "Undo moves" : "Undo new context";
+    };
   };
 
   // The titles of suggestions in a line; the one whose state is shown is marked.

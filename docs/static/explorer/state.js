@@ -29,14 +29,20 @@
     return `#${parts.join("&")}`;
   };
 
-  // {state} of an address, or {error}: a sentence. moved has the places of what was dragged: w, q, p0, p1, ...
+  // A name for a file, of what differs from the first state.
+  lab.fileName = (start, link) => (start + link.replace(/^#v\d+/, "").replace(/[^\w.-]+/g, "_")).slice(0, 100);
+
+  // {state} of an address, and if a part cannot be read {error}: a sentence. moved has the places of what was dragged:
+  // w, q, p0, p1, ...
   lab.read = (hash, fields = lab.FIELDS) => {
     const state = { moved: {} };
     for (const [name, [start]] of Object.entries(fields)) state[name] = start;
     const [version, ...parts] = hash.replace(/^#/, "").split("&");
     if (version === "") return { state };
+    if (!/^v\d+$/.test(version)) return { state, error: "The address is no link of this page, so the page shows its first state." };
     if (version !== VERSION)
       return { state, error: "This link was made by another version of the page, so the page shows its first state." };
+    const unread = [];
     for (const part of parts) {
       const [name, text = ""] = part.split("=");
       const field = Object.hasOwn(fields, name) ? fields[name] : null;
@@ -45,9 +51,10 @@
         state[name] = field[3] === 0 ? Math.round(Number(text)) : Number(text);
       else if (/^(w|q|q2|p\d{1,2})$/.test(name) && text.split(",").every((one) => one.trim() !== "" && Math.abs(one) < 100))
         state.moved[name] = text.split(",").map(Number);
-      else
-        return { state: lab.read("", fields).state, error: "This link is damaged, so the page shows its first state." };
+      else unread.push(part);
     }
-    return { state };
+    if (!unread.length) return { state };
+    const first = unread[0].length > 24 ? `${unread[0].slice(0, 24)}…` : unread[0];
+    return { state, error: `This link is damaged: ${first || "a part"} cannot be read${unread.length > 1 ? `, and ${unread.length - 1} more` : ""}. The page shows the rest.` };
   };
 })();
