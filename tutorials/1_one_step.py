@@ -180,6 +180,7 @@ plt.show()
 # of linear attention, one step is what there is to learn.
 #
 # **Try:** `num_layers=2` (what happens with two layers?), `num_pairs=40`, or `noise_mode="label_noise", noise_p=0.5,
-# noise_sigma=0.5`. With two-dimensional inputs (`dim=2`) some seeds end elsewhere: that is the [next tutorial](2_eight_seeds.ipynb).
+# noise_sigma=0.5`. With two-dimensional inputs (`dim=2`) some seeds end elsewhere: that is the [next
+# tutorial](2_eight_seeds.ipynb).
 #
 # **Read on:** [What is compared](../docs/learn.md), and [all results on gradient descent](../report/reproduction.md).

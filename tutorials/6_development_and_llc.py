@@ -124,7 +124,7 @@ plt.show()
 # %% [markdown]
 # Why is an estimate not usable? A verdict comes with reasons. The cell prints those of seed 0. At the first
 # checkpoints about half of the draws have a lower loss than the checkpoint itself, since it is no minimum. This is in
-# the figure. Later checkpoints are usable, but none has the verdict `LLC`.
+# the figure. Later checkpoints are usable. The last lines count the verdicts of each seed.
 
 # %% Share of draws with a loss below the loss of the checkpoint: about half at first, none at the end
 for step, each in zip(SHOWN, found[0], strict=True):
@@ -167,8 +167,8 @@ plt.show()
 #
 # 1. Look at the verdict and its reasons. `LLC` can be compared with any other; `curvature` cannot.
 # 2. Vary gamma and nbeta. A number that moves with them is theirs.
-# 3. Compare with the quadratic prediction. If it explains the curve, the curve tells you about the Hessian, not
-# about stages.
+# 3. Compare with the quadratic prediction. If it explains the curve, the curve tells you about the Hessian, not about
+# stages.
 # 4. At an early checkpoint w* is no minimum. An LLC below zero says so.
 # 5. Use several seeds: the interval of one estimate covers the chains, not the training.
 #
