@@ -124,7 +124,8 @@ plt.show()
 # %% [markdown]
 # Why is an estimate not usable? A verdict comes with reasons. The cell prints those of seed 0. At the first
 # checkpoints about half of the draws have a lower loss than the checkpoint itself, since it is no minimum. This is in
-# the figure. Later checkpoints are usable. The last lines count the verdicts of each seed.
+# the figure. Later checkpoints have the verdict `curvature` or `undecided`, and none has `LLC`. The last lines count
+# the verdicts of each seed.
 
 # %% Share of draws with a loss below the loss of the checkpoint: about half at first, none at the end
 for step, each in zip(SHOWN, found[0], strict=True):
