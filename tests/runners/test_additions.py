@@ -27,6 +27,8 @@ MODELS = {
     "tiny": "--num_tasks 4 --config.d_model=8 --config.mlp_width=16 --config.num_heads=2 --num_layers 1",
     "autoencoder": "",
     "languages": "--code_dim 8 --config.pool_size=128 --max_length 10",
+    "markov": "--num_tokens 12",
+    "functions_tiny": "--dim 2 --config.d_model=8 --config.mlp_width=16 --config.num_layers=1",
 }
 # rules that never end this training, and what is kept and recorded besides
 ADDITIONS = ["--stop_when", "eval_loss < -1", "--patience", "50", "--keep_best", "--log_norms"]

@@ -39,7 +39,9 @@ RECORDS = {
         {"test_loss": 0.2, "id_loss": 0.3, "ood_delta_ridge": 0.4, "id_errors": [0.5]},
         {"eval_loss": 0.2, "eval_id_loss": 0.3, "eval_ood_delta_ridge": 0.4, "eval_id_errors": [0.5]},
     ),
-    "tokens": ({"test_loss": 0.2}, {"eval_loss": 0.2}),  # as it would have been
+    # as they would have been
+    "tokens": ({"test_loss": 0.2}, {"eval_loss": 0.2}),
+    "functions": ({"test_loss": 0.2, "id_errors": [0.5]}, {"eval_loss": 0.2, "eval_id_errors": [0.5]}),
 }
 COMMON = {"step": 0, "train_loss": 1.0}
 

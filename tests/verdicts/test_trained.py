@@ -48,6 +48,7 @@ SUMMARIES: dict[str, tuple[dict[str, Any], list[tuple[Any, ...]]]] = {
         {"headline": {"loss": 0.1, "no_context_loss": 0.5}},
         [("headline", "loss"), ("headline", "no_context_loss")],
     ),
+    "functions": ({"headline": {"id_scale": 0.9}}, [("headline", "id_scale")]),
 }
 
 
