@@ -24,6 +24,7 @@ OWN = {  # how the model of each is made by hand
     "autoencoder": lambda config: autoencoder.make_model(config),
     "languages": lambda config: layerwise.make_model(config.architecture),
     "diversity": lambda config: decoder.make_model(config.model, config.data.dim, config.data.num_pairs),
+    "functions": lambda config: decoder.make_model(config.model, config.data.dim, config.data.num_pairs),
     "tokens": lambda config: language_model.make_model(config.model, 3, 64, 32**-0.5, True),
 }
 
