@@ -148,7 +148,8 @@ def summary_lines(summary: Mapping[str, Any], run: Path, config: FunctionsConfig
         reasons = {name: numbers.get(f"{prefix}_{name}_loss_reason") for name in LABELS}
         lines += [f"    {LABELS[name]:<32}  not defined: {reason}" for name, reason in reasons.items() if reason]
         if f"{prefix}_scale" in numbers:
-            scales = ["" if (value := numbers[f"{prefix}_scales"][k]) is None else f"{value:.3f}" for k in at]
+            known = [_number(numbers[f"{prefix}_scales"][k]) for k in at]
+            scales = ["" if math.isnan(value) else f"{value:.3f}" for value in known]
             mean = _cell(numbers[f"{prefix}_scale"], numbers[f"{prefix}_scale_se"])
             label = f"scale: 1 is {label_of(config, numbers[f'{prefix}_reference'])}"
             lines.append(f"    {label:<32}" + "".join(f"{cell:>14}" for cell in (*scales, mean)))

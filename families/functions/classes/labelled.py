@@ -136,7 +136,7 @@ class Prototypes(FunctionClass):
     """C classes, each with a centre N(0, spread^2 I); x is N(centre, I) of a random class, which is its label."""
 
     kind: str = "prototypes"
-    prototypes: int = field(3, "classes, C", least=2)
+    prototypes: int = field(3, "classes, C", low=2, high=1000)
     spread: float = field(2.0, "standard deviation of the classes' centres", low=0, high=1e3, open_low=True)
     target = CLASSES
     observed_target = True

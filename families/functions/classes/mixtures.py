@@ -142,7 +142,7 @@ class FourierOrders(Mixture):
     """Fourier series of order 1 to K, all as likely. Bayes weighs all orders by their evidence."""
 
     kind: str = "fourier_orders"
-    most_waves: int = field(3, "the highest order of a Fourier series", least=2)
+    most_waves: int = field(3, "the highest order of a Fourier series", low=2, high=100)
 
     @property
     def members(self) -> tuple[FunctionClass, ...]:

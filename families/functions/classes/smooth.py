@@ -29,7 +29,7 @@ class ReluNetwork(FunctionClass):
     """
 
     kind: str = "relu_network"
-    hidden: int = field(20, "hidden units of a network, r", least=1)
+    hidden: int = field(20, "hidden units of a network, r", low=1, high=2**16)
     baselines = (*OF_NUMBERS, "arc_cosine_regression", "adam_network")
     best_known = "arc_cosine_regression"
 
@@ -57,7 +57,7 @@ class Fourier(FunctionClass):
     """y = a_0 + sum_d sum_{n <= K} a_dn cos(n pi x_d / 5) + b_dn sin(n pi x_d / 5), all coefficients N(0, 1)."""
 
     kind: str = "fourier"
-    order: int = field(3, "waves of a Fourier series in each input, K", least=1)
+    order: int = field(3, "waves of a Fourier series in each input, K", low=1, high=1000)
     baselines = OF_NUMBERS
 
     def points(self, dim: int) -> int:
