@@ -136,8 +136,6 @@ def test_the_first_label_tells_regression_from_classification() -> None:
 @pytest.mark.parametrize("name", FUNCTION_CLASSES.built_in)
 def test_every_class_has_a_constant_and_baselines_that_are_defined(name: str) -> None:
     """And a reference that is better than the constant from some pairs on."""
-    if name in ("logistic_regression", "linear_classification", "fourier_orders", "sparse_linear"):
-        pytest.skip("their parts are tested above, and in tests/baselines/functions; here they take long")
     function = FUNCTION_CLASSES[name](**{"nearest_neighbour": {"landmarks": 4}}.get(name, {}))
     config = config_of(function)
     batch, said = said_of(config)
