@@ -100,7 +100,9 @@ def test_the_example_trains_from_a_folder_elsewhere(root: Path, tmp_path: Path, 
     done = ran(RUNNER, "--plugin", file, *words, "--out", tmp_path / "run")
     assert done.status == 0, done.err
     lines = done.out.splitlines()
-    assert any(line.startswith("a decoder of one layer on splines, seed 0: gains ") for line in lines)
+    assert any(
+        line.startswith("a decoder of one layer on functions of the class splines, seed 0: gains ") for line in lines
+    )
     bayes = next(line for line in lines if line.strip().startswith("Bayes (exact)"))
     losses = [float(cell) for cell in re.findall(r"(\d\.\d+) ±", bayes)]
     assert losses[0] > 0.3

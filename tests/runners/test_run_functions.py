@@ -89,7 +89,9 @@ def test_the_command_prints_meaning_first_and_a_table_by_position(run: Path, wor
     lines, headline = workshop.said(run.name).splitlines(), read(run / layout.SUMMARY)["headline"]
     meaning = next(line for line in lines if line.startswith("a decoder"))
     gains = f"gains {headline['id_scale']:.1%} of what the pool's posterior (exact) gains on prompts as in training"
-    assert meaning.startswith(f"a decoder of one layer on noisy_linear, pool of four functions, seed 0: {gains}")
+    assert meaning.startswith(
+        f"a decoder of one layer on functions of the class noisy_linear, pool of four functions, seed 0: {gains}"
+    )
     row = next(line for line in lines if line.strip().startswith("Bayes (exact)"))
     cell = f"{headline['id_bayes_losses'][0]:.3f} ±{headline['id_bayes_losses_se'][0]:.3f}"
     assert row.split("(exact)")[1].strip().startswith(f"{cell} ")
