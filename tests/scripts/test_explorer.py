@@ -399,9 +399,12 @@ def test_nothing_in_a_dropped_file_is_executed(show: Any) -> None:
 
 def test_a_bad_file_leaves_the_page_as_it_was(show: Any) -> None:
     page = show("explorer", "#v1&run=d2_seed1")
+    page.ask("() => scrollTo(0, document.body.scrollHeight)")
     page.ask(DROP, "no export")
     page.tab.wait_for_function("document.querySelector('.error').textContent")
     assert "it is not JSON" in page.error
+    box = page.tab.locator(".error").bounding_box()
+    assert 0 <= box["y"] <= page.ask("innerHeight") - box["height"]
     assert "mixed minimum" in page.finding
 
 
@@ -561,9 +564,19 @@ def test_the_true_w_is_in_view_of_any_link(show: Any, w: tuple[float, float]) ->
     assert np.hypot(*w) < 1 or "translate(401.0" not in places[0]
 
 
-def test_a_dragged_cross_stays_under_the_mouse(show: Any) -> None:
+@pytest.mark.parametrize("link", ["d1_seed0&noise=1&pairs=40", "d1_seed0&p1=99,-60&q=9", "d2_seed2&p1=99,-60&q=9,9"])
+def test_every_pair_of_a_link_is_in_the_picture(show: Any, link: str) -> None:
+    page = show("explorer", f"#v1&run={link}", viewport={"width": 1280, "height": 1400})
+    script = """() => [...document.querySelectorAll('.context .handle')].map(each => each.getAttribute('transform'))"""
+    places = np.array([[float(n) for n in re.findall(r"[-\d.]+", each)] for each in page.ask(script)])
+    assert len(places) > 5
+    assert ((places >= [34, 8]) & (places <= [334, 308])).all()
+
+
+@pytest.mark.parametrize("kind", ["explorer", "orders"])
+def test_a_dragged_cross_stays_under_the_mouse(show: Any, kind: str) -> None:
     """The same pixel is the same w, also at the rim, after other moves and after the release."""
-    page = show("explorer", viewport={"width": 1280, "height": 1400})
+    page = show(kind, viewport={"width": 1280, "height": 1400})
     box, seen = page.tab.locator(".landscape svg").bounding_box(), {}
     places = [(0.93, 0.08), (0.5, 0.3), (0.3, 0.7), (0.93, 0.08), (0.48, 0.45), (0.3, 0.7)]
     for place in places:
@@ -574,7 +587,7 @@ def test_a_dragged_cross_stays_under_the_mouse(show: Any) -> None:
         page.tab.mouse.up()
         page.settle()
         assert centre(page, f"{CROSS} .ring") == pytest.approx(target, abs=2.5)
-        w = page.ask("Array.from(lab.explorer.now().w)")
+        w = page.ask(f"Array.from(lab.{'explorer' if kind == 'explorer' else 'ordersPage'}.now().w)")
         assert w == pytest.approx(seen.setdefault(place, w), abs=0.02)  # a pixel or two of the start
 
 

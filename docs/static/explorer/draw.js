@@ -141,7 +141,10 @@
           const x0 = one.x + away * x - anchor * width, y1 = one.y + 5 + away * (y > 0 ? 1.2 * y : y), x1 = x0 + width, y0 = y1 - 13;
           if (x0 < box.x0 + 2 || x1 > box.x1 - 2 || y0 < box.y0 + 1 || y1 > box.y1 - 1) continue;
           let cost = away / 24;
-          for (const [cx, cy, r] of hidden) if (cx + r > x0 && cx - r < x1 && cy + r > y0 && cy - r < y1) cost += 1;
+          for (let k = 0; k < hidden.length && cost < least; k++) {
+            const mark = hidden[k], r = mark[2];
+            if (mark[0] + r > x0 && mark[0] - r < x1 && mark[1] + r > y0 && mark[1] - r < y1) cost += 1;
+          }
           for (const [left, top, right, bottom] of taken) if (right > x0 && left < x1 && bottom > y0 && top < y1) cost += 6;
           if (cost < least) [best, least] = [[x0, y0, x1, y1, anchor], cost];
         }

@@ -33,7 +33,7 @@
   ];
 
   let state, run, error = "", playing = 0;
-  let reach = 0, moved = "nothing"; // of the picture of w, and what was dragged last
+  let reach = 0, tall = 0, moved = "nothing"; // of the picture of w and, in 1-D, of the labels; what was dragged last
   const kept = new Map(); // what is slow to compute, by all that it depends on
 
   // --- parts of the page ---
@@ -216,6 +216,7 @@
     shown.projected = (points, i) => project(points.subarray(i * dim, (i + 1) * dim));
     shown.length = (v) => Math.hypot(...v);
     shown.tall = Math.max(0.35, 0.62 * Math.hypot(...w)) * Math.max(1, state.range) * (run.inputs === "gaussian" ? 4 : 1);
+    if (dim === 1) shown.tall = tall = moved === "pair" ? tall : Math.max(moved === "truth" ? tall : 0, shown.tall, 1.08 * Math.max(...y.map(Math.abs)));
     shown.colours = lab.colours(root);
     shown.light = shown.colours.paper.toLowerCase() === "#ffffff";
     reach = reached(shown);

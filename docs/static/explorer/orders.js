@@ -11,11 +11,12 @@
   const FIELDS = { seed: [3, 0, 999999, 0], noise: [0, 0, 1, 2], count: [200, 1, 200, 0] };
   const TRY = [
     ["1 All orders", "lsa1 is one point: it has no positions, so it cannot see the order. twolayer, trained with easy pairs first, is a smear.", "#v1"],
-    ["2 One at a time", "Press Play: each order moves the models with positions, and leaves lsa1 where it is.", "#v1&count=1"],
+    ["2 One at a time", "Press Play or Next order: each order moves the models with positions, and leaves lsa1 where it is.", "#v1&count=1"],
     ["3 Another context", "Trained in random order, the same architecture stays close together: the training makes the use of the order.", "#v1&seed=21"],
     ["4 Noise", "Noisy labels differ more from pair to pair, so their order matters more.", "#v1&noise=0.6"],
   ];
   let state, error = "", now = null, playing = 0;
+  let frame = null, moved = "nothing"; // of the picture of w, and what was dragged last
   const orders = lab.orders(ORDERS, pairs, 7);
 
   const alert = lab.html(root, "p", { class: "error", role: "alert" });
@@ -34,7 +35,7 @@
   };
   const set = (name, value) => {
     state[name] = value;
-    ask();
+    anew();
   };
   const sliders = {
     count: lab.slider(cards.controls, "Orders", 1, ORDERS, 1, (value) => {
@@ -49,7 +50,7 @@
     stop();
     set("count", (state.count % ORDERS) + 1);
   });
-  const contexts = lab.contexts(row, () => state, () => ask());
+  const contexts = lab.contexts(row, () => state, () => anew());
   const stop = () => {
     clearInterval(playing);
     playing = 0;
@@ -81,7 +82,7 @@
       state.moved = {};
     }
     stop();
-    ask();
+    anew();
   };
 
   const view = () => {
@@ -108,7 +109,7 @@
 
   const drawContext = () => {
     const picture = pictures.context, { colours } = now, half = 0.6, size = 300, left = 34, top = 8;
-    const to = (v) => [left + ((v[0] + half) / (2 * half)) * size, top + size - ((v[1] + half) / (2 * half)) * size];
+    const to = (v) => [left + ((clamp(v[0], -half, half) + half) / (2 * half)) * size, top + size - ((clamp(v[1], -half, half) + half) / (2 * half)) * size];
     const from = (pixel) => [clamp(((pixel[0] - left) / size) * 2 * half - half, -half, half), clamp(half - ((pixel[1] - top) / size) * 2 * half, -half, half)];
     picture.begin();
     picture.put("paper", "rect", { x: left, y: top, width: size, height: size, fill: colours.paper, stroke: colours.line });
@@ -123,6 +124,7 @@
       const at = [now.x[2 * i], now.x[2 * i + 1]], said = `${at.map((each) => each.toFixed(2)).join(", ")}; label ${now.y[i].toFixed(2)}; position ${last.indexOf(i) + 1}`;
       const group = lab.handle(picture, `pair${i}`, to(at), 9, `pair ${i + 1}: arrow keys move it`, [at[0].toFixed(2), said], (pixel) => {
         state.moved[`p${i}`] = from(pixel);
+        moved = "pair";
         ask();
       });
       const share = now.y[i] / now.tall, fill = lab.signed(colours, share);
@@ -141,6 +143,7 @@
     }
     const group = lab.handle(picture, "query", to(now.query), 9, "query: arrow keys move it", [now.query[0].toFixed(2), now.query.map((each) => each.toFixed(2)).join(", ")], (pixel) => {
       state.moved.q = from(pixel);
+      moved = "pair";
       ask();
     });
     picture.put("query:dot", "circle", { class: "ring", r: 10, fill: "none", stroke: colours.ink, "stroke-width": 1.8, "stroke-dasharray": "3 2.5" }, undefined, group);
@@ -149,12 +152,16 @@
     picture.sweep();
   };
 
-  // Zoomed to what all orders, the easy one and the true w need.
+  // Zoomed to what all orders, the easy one and the true w need. While the true w is dragged the zoom stays, so that the
+  // cross stays under the pointer; while a pair is dragged it changes only if something would be out of the picture.
   const drawCloud = () => {
     const picture = pictures.cloud, { colours, clouds } = now, box = { x0: 34, x1: 410, y0: 8, y1: 308 };
     const all = clouds.flatMap(({ found, easy }) => [...found, easy].map((each) => each.gradient));
     const low = [0, 1].map((k) => Math.min(now.w[k], ...all.map((each) => each[k]))), high = [0, 1].map((k) => Math.max(now.w[k], ...all.map((each) => each[k])));
-    const middle = low.map((each, k) => (each + high[k]) / 2), half = 0.12 * Math.ceil(Math.max(0.3, (0.62 * (high[1] - low[1])), (0.5 * (high[0] - low[0]))) / 0.12);
+    const outside = frame && [0, 1].some((k) => Math.max(high[k] - frame.middle[k], frame.middle[k] - low[k]) > frame.half * (k ? 1 : (box.x1 - box.x0) / (box.y1 - box.y0)));
+    if (!frame || moved === "nothing" || (moved === "pair" && outside))
+      frame = { middle: low.map((each, k) => (each + high[k]) / 2), half: 0.12 * Math.ceil(Math.max(0.3, 0.62 * (high[1] - low[1]), 0.5 * (high[0] - low[0])) / 0.12) };
+    const { middle, half } = frame;
     const scale = (box.y1 - box.y0) / (2 * half), centre = [(box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2];
     const to = (v) => [clamp(centre[0] + scale * (v[0] - middle[0]), box.x0, box.x1), clamp(centre[1] - scale * (v[1] - middle[1]), box.y0, box.y1)];
     picture.begin();
@@ -163,7 +170,7 @@
     clouds.toReversed().forEach(({ model, found, easy }) => {
       const [, name] = SHOWN[model.name], colour = colours[name.slice(5)];
       const dots = found.map(({ gradient }) => to(gradient)), dot = { stroke: colour, fill: "none", "stroke-linecap": "round" };
-      marks.push(...dots.map((at) => [...at, model.encoding ? 2 : 7]));
+      marks.push(...dots.filter((_, k) => k % 3 === 0).map(([x, y]) => [x, y, model.encoding ? 3 : 7]));
       const through = (points) => points.map(([cx, cy]) => `M${Math.round(10 * cx) / 10} ${Math.round(10 * cy) / 10}h0`).join("");
       picture.put(`${model.name}:all`, "path", { ...dot, d: through(dots), "stroke-width": model.encoding ? 5 : 13, "stroke-opacity": model.encoding ? 0.5 : 1 });
       picture.put(`${model.name}:last`, "path", { ...dot, d: through(dots.slice(-1)), "stroke-width": model.encoding ? 8 : 13 });
@@ -174,6 +181,7 @@
       ends.push({ x: rim[0], y: rim[1], name: model.name === "twolayer_easy" ? "easy first" : model.name === "lsa1" ? "lsa1" : "random order", colour });
     });
     const [x, y] = to(now.w), group = lab.handle(picture, "truth", [x, y], 9, "true w: arrow keys move it", [now.w[0].toFixed(2), Array.from(now.w, (each) => each.toFixed(2)).join(", ")], (pixel) => {
+      moved = "truth";
       state.moved.w = [middle[0] + (clamp(pixel[0], box.x0, box.x1) - centre[0]) / scale, middle[1] - (clamp(pixel[1], box.y0, box.y1) - centre[1]) / scale];
       ask();
     });
@@ -216,6 +224,10 @@
   };
 
   const ask = lab.frames(draw, () => history.replaceState(null, "", lab.write(state, FIELDS)));
+  const anew = () => {
+    moved = "nothing";
+    ask();
+  };
   addEventListener("hashchange", load);
   lab.onScheme(() => ask());
   load();

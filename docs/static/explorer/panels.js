@@ -68,6 +68,7 @@
     const toY = (value, most = half) => box.y1 - ((value + most) / (2 * most)) * (box.y1 - box.y0);
     const fromX = (pixel) => ((clamp(pixel, box.x0, box.x1) - box.x0) / (box.x1 - box.x0)) * 2 * half - half;
     const fromY = (pixel, most = half) => ((box.y1 - clamp(pixel, box.y0, box.y1)) / (box.y1 - box.y0)) * 2 * most - most;
+    const inside = ([x, y]) => [clamp(x, box.x0, box.x1), clamp(y, box.y0, box.y1)]; // what a link puts further out
     const plane = run.dim > 1, count = view.y.length, r = view.settings.range, end = view.settings.depth;
     const tall = view.tall, biggest = plane ? view.tall : 1;
     picture.begin();
@@ -115,14 +116,14 @@
     for (let i = 0; i < count; i++) {
       const at = plane ? view.projected(view.x, i) : [view.x[i], view.y[i]];
       const fill = lab.signed(colours, view.y[i] / biggest);
-      const pixel = [toX(at[0]), plane ? toY(at[1]) : toY(at[1], tall)];
+      const pixel = inside([toX(at[0]), plane ? toY(at[1]) : toY(at[1], tall)]);
       const said = `${plane ? at.map((each) => each.toFixed(2)).join(", ") : at[0].toFixed(2)}; label ${view.y[i].toFixed(2)}`;
       const group = lab.handle(picture, `pair${i}`, pixel, 8, `pair ${i + 1}: arrow keys move it`, [at[0].toFixed(2), said], (to) =>
         change.pair(i, plane ? [fromX(to[0]) / r, fromY(to[1]) / r] : [fromX(to[0]) / r, fromY(to[1], tall)]));
       picture.put(`pair${i}:dot`, "circle", { class: "ring", r: count > 20 ? 6 : 8, fill, stroke: colours.ink, "stroke-width": 1.2 }, undefined, group);
     }
     const at = plane ? view.projected(view.query, 0) : [view.query[0], 0];
-    const group = lab.handle(picture, "query", [toX(at[0]), plane ? toY(at[1]) : toY(0, tall)], 8, "query: arrow keys move it",
+    const group = lab.handle(picture, "query", inside([toX(at[0]), plane ? toY(at[1]) : toY(0, tall)]), 8, "query: arrow keys move it",
       [at[0].toFixed(2), at.map((each) => each.toFixed(2)).join(", ")], (to) =>
         change.query(plane ? [fromX(to[0]) / r, fromY(to[1]) / r] : [fromX(to[0]) / r]));
     picture.put("query:dot", "circle", { class: "ring", r: 9, fill: "none", stroke: colours.ink, "stroke-width": 1.8, "stroke-dasharray": "3 2.5" }, undefined, group);
