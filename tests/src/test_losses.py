@@ -73,6 +73,13 @@ def test_cross_entropy_is_scikit_learns_log_loss_and_scipys_log_softmax():
     np.testing.assert_allclose(cross_entropies(jnp.zeros((2, 7)), jnp.array([0, 6])), np.log(7), rtol=1e-14)
 
 
+def test_the_logistic_loss_is_the_binary_cross_entropy_of_labels_that_are_signs():
+    """log(1 + exp(-y z)), y = 2 label - 1."""
+    logits, labels = jnp.array([-3.0, -0.5, 0.0, 2.0]), jnp.array([0, 1, 1, 0])
+    expected = binary_cross_entropies(logits, labels)
+    np.testing.assert_allclose(LOSSES["logistic_loss"](logits, 2 * labels - 1), expected, rtol=1e-6)
+
+
 def test_large_logits_neither_overflow_nor_lose_their_gradient():
     logits, labels = jnp.array([LARGE, -LARGE, LARGE, -LARGE]), jnp.array([0, 1, 1, 0])
     np.testing.assert_allclose(binary_cross_entropies(logits, labels), [LARGE, LARGE, 0, 0], atol=1e-12)
@@ -90,12 +97,13 @@ def test_large_logits_neither_overflow_nor_lose_their_gradient():
         ("half_squared_error", TARGETS, TARGETS),
         ("absolute_error", TARGETS, TARGETS),
         ("binary_cross_entropy", np.where(LABELS, LARGE, -LARGE), LABELS),
+        ("logistic_loss", np.where(LABELS, LARGE, -LARGE), np.where(LABELS, 1.0, -1.0)),
         ("cross_entropy", LARGE * np.eye(4)[CLASSES], CLASSES),
     ],
 )
 def test_a_loss_has_a_value_for_each_target_and_is_zero_for_the_right_answer(name, best, targets):
     loss = LOSSES[name]
-    assert len(LOSSES) == 4
+    assert len(LOSSES) == 5
     np.testing.assert_allclose(loss(jnp.asarray(best), jnp.asarray(targets)), np.zeros((5, 3)), atol=1e-12)
     worse = loss(jnp.asarray(best).at[0, 0].add(1.0 if best.ndim == 2 else jnp.arange(4) * LARGE), jnp.asarray(targets))
     assert np.asarray(worse)[1:].max() < 1e-12
