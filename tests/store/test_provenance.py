@@ -80,6 +80,10 @@ CHOICES = {
     "num_languages": (),
     "num_unseen": (),
     "features": (),
+    # legal only with more steps
+    "start_dims": (),
+    "start_points": (),
+    **dict.fromkeys(("num_functions", "num_prompts"), ("inf", 4)),
     "requires": (),
 }
 
@@ -104,6 +108,8 @@ def another(name: str, value: Any) -> Any:
         return 2 * value or 2
     if isinstance(value, float):
         return value / 2 + 0.3
+    if name == "kind" and value in registries.FUNCTION_CLASSES:
+        return "quadratic"
     if isinstance(value, list):
         return ["linear"] if value == ["softmax"] else ["softmax"]
     return next(choice for choice in CHOICES[name] if choice != value)
