@@ -621,7 +621,22 @@ def test_what_there_is_to_find_is_said(show: Any) -> None:
     for link, said in found.items():
         page.ask("link => { location.hash = link }", link)
         page.tab.wait_for_function("said => document.querySelector('.finding').textContent.includes(said)", arg=said)
-    assert "lsa1 stays one point; twolayer becomes a smear" in show("orders").finding
+    orders = show("orders")
+    assert "lsa1 stays one point; twolayer becomes a smear" in orders.finding
+    orders.ask("() => { location.hash = '#v1&count=2' }")
+    orders.tab.wait_for_function(
+        "() => document.querySelector('.finding').textContent.includes('moves with the order')"
+    )
+
+
+@pytest.mark.parametrize("name", ["explorer", "orders"])
+def test_a_link_to_a_place_of_the_page_leaves_the_state(show: Any, name: str) -> None:
+    """As the first link of every page does, which skips the navigation."""
+    page = show(name, "#v1&noise=0.6")
+    page.ask("() => { document.querySelector('p').id = 'a-place'; location.hash = '#a-place' }")
+    page.tab.wait_for_timeout(100)
+    assert page.ask("() => document.querySelector('p.error').textContent") == ""
+    assert page.ask("lab.explorer.state().noise" if name == "explorer" else "lab.ordersPage.state().noise") == 0.6
 
 
 @pytest.mark.parametrize("run", ["d2_seed0", "d2_seed2", "d10_seed0", "d2_shared"])

@@ -101,7 +101,7 @@
   };
 
   // The same at the end of an axis.
-  lab.tick = (value) => (Math.abs(value) < 10 ? String(+value.toFixed(2)).replace("-", "−") : lab.number(value));
+  lab.tick = (value) => (Math.abs(value) < 10 ? String(+value.toFixed(Math.abs(value) < 1 ? 2 : 1)).replace("-", "−") : lab.number(value));
 
   const named = (picture, number, x, y, anchor, names, colours) => {
     const text = picture.put(`label${number}`, "text", {
@@ -114,7 +114,7 @@
     text.dataset.said = said;
     text.textContent = "";
     names.forEach((each, place) => {
-      for (const [word, fill] of [[place ? " = " : "", colours.muted], [each.name, each.colour]]) {
+      for (const [word, fill] of [[place ? " ≈ " : "", colours.muted], [each.name, each.colour]]) {
         const part = document.createElementNS(NS, "tspan");
         part.setAttribute("fill", fill);
         part.textContent = word;
@@ -124,7 +124,7 @@
   };
 
   // Names beside points, where they hide the fewest marks [x, y, radius] and other names; those of points that coincide
-  // are joined by =.
+  // are joined by ≈.
   lab.tags = (picture, points, box, colours, marks = []) => {
     const joined = [];
     for (const point of points) {
@@ -134,7 +134,7 @@
     }
     const hidden = [...points.map((each) => [each.x, each.y, 8]), ...marks], taken = [];
     joined.forEach((one, number) => {
-      const width = 7.5 * one.names.map((each) => each.name).join(" = ").length;
+      const width = 7.5 * one.names.map((each) => each.name).join(" ≈ ").length;
       let best = null, least = Infinity;
       for (const away of [12, 20, 32, 50])
         for (const [x, y, anchor] of [[1, 0, 0], [-1, 0, 1], [0, -1, 0.5], [0, 1, 0.5], [0.7, -0.7, 0], [0.7, 0.7, 0], [-0.7, -0.7, 1], [-0.7, 0.7, 1]]) {

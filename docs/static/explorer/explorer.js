@@ -170,8 +170,8 @@
     anew();
   };
 
-  const load = () => {
-    const read = lab.read(location.hash);
+  const load = (hash) => {
+    const read = lab.read(hash);
     state = read.state;
     error = read.error || "";
     if (!runs.has(state.run)) {
@@ -443,8 +443,8 @@
     moved = "nothing";
     ask();
   };
-  addEventListener("hashchange", load);
+  addEventListener("hashchange", (event) => lab.followed(event, load));
   lab.onScheme(() => ask());
-  load();
+  load(location.hash);
   lab.explorer = { draw, ask, now: () => now, state: () => state };
 })();

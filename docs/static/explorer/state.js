@@ -32,13 +32,23 @@
   // A name for a file, of what differs from the first state.
   lab.fileName = (start, link) => (start + link.replace(/^#v\d+/, "").replace(/[^\w.-]+/g, "_")).slice(0, 100);
 
+  // Whether an address names a place of the page, as the link that skips the navigation does, and no state.
+  lab.isPlace = (hash) => hash.length > 1 && document.getElementById(hash.slice(1)) !== null;
+
+  // Loads the state of a link that was followed. The address itself may be the last state's again by now, for it is
+  // written after each frame.
+  lab.followed = (event, load) => {
+    const { hash } = new URL(event.newURL);
+    if (!lab.isPlace(hash)) load(hash);
+  };
+
   // {state} of an address, and if a part cannot be read {error}: a sentence. moved has the places of what was dragged:
   // w, q, p0, p1, ...
   lab.read = (hash, fields = lab.FIELDS) => {
     const state = { moved: {} };
     for (const [name, [start]] of Object.entries(fields)) state[name] = start;
     const [version, ...parts] = hash.replace(/^#/, "").split("&");
-    if (version === "") return { state };
+    if (version === "" || lab.isPlace(hash)) return { state };
     if (!/^v\d+$/.test(version)) return { state, error: "The address is no link of this page, so the page shows its first state." };
     if (version !== VERSION)
       return { state, error: "This link was made by another version of the page, so the page shows its first state." };
