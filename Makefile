@@ -16,7 +16,7 @@ STAMP := .venv/.made$(if $(CUDA_VERSION),-cuda$(CUDA_VERSION))
 # One rule a target; the text behind ## is what `make help` says.
 
 .PHONY: demo_concat demo_copy demo_seeds smoke_train figs eval_order eval_order_inference eval_order_noise \
-	eval_order_noise_inference eval_noise eval_noise_inference eval_diversity eval_languages study reproduce diversity stages languages language-model solutions theory text-corpus notebooks site site-check bench gpu-check llc-validation llc-targets test test-robust test-all faults lint env clean help FORCE
+	eval_order_noise_inference eval_noise eval_noise_inference eval_diversity eval_languages study reproduce diversity stages languages language-model solutions theory text-corpus notebooks site site-check test-site bench gpu-check llc-validation llc-targets test test-robust test-all faults lint env clean help FORCE
 
 demo_concat: $(STAMP) ## one linear layer on (x, y) tokens: trains it and compares it with gradient descent
 	$(PY) -m runners.run_concat_inputs_targets --save_attention --eval_every 100 --out runs/demo_concat --overwrite $(ARGS)
@@ -104,6 +104,10 @@ BARE = $(if $(filter 0,$(NOTEBOOKS)),--bare_notebooks)
 
 site-check: site ## opens every page of the site in headless Chromium, narrow and wide, light and dark
 	$(PY) -m scripts.site.check
+
+test-site: $(STAMP) ## the tests of pages in a browser: the explorer, the results table, the check of the site
+	$(PY) -m pip install --quiet --disable-pip-version-check -r requirements-site.txt
+	$(PY) -m pytest -m "not slow" tests/scripts/test_explorer.py tests/scripts/test_results_table.py tests/scripts/test_site.py
 
 bench: $(STAMP) ## times training and commands, compared with a plain loop (three hours of a machine that does nothing else; ARGS="--only NAME" for some)
 	$(PY) -m benchmarks.bench $(ARGS)

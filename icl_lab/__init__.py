@@ -254,8 +254,7 @@ def baseline(name: str, run: RunOrPath | None = None) -> Callable[..., np.ndarra
     """A registered baseline as a function (x, y, x_query) -> predictions [B], which takes a `Batch` too.
 
     What the baseline must know, such as a step size or the noise, comes from the run's config or, without a run, from
-    the defaults for contexts of the arrays' sizes. `ConfigError` where the baseline is not defined
-    (`analysis.named_baseline`).
+    the defaults for contexts of these sizes. `ConfigError` where it is not defined (`analysis.named_baseline`).
     """
     from icl_lab.analysis import named_baseline
 

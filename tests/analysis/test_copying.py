@@ -220,14 +220,14 @@ def test_untrained_is_the_layer_that_training_began_with() -> None:
 
 def test_concatenated_tokens_have_nothing_to_copy() -> None:
     config = RegressionConfig(data=CONFIG.data, eval_tasks=8)
-    with pytest.raises(ConfigError, match="copying is defined for interleaved tokens; run has concatenated ones"):
+    with pytest.raises(ConfigError, match="copying is defined for interleaved tokens; run has concatenated tokens"):
         copying(replace(subject(CONFIG, 0, 0), config=config))
 
 
 def test_the_command_refuses_a_run_of_concatenated_tokens(lsa1_run: Path, workshop: Workshop) -> None:
     done = workshop.run("analysis.copying", "--run", lsa1_run)
     assert done.returncode == 2
-    assert done.stderr == (f"error: copying is defined for interleaved tokens; {lsa1_run} has concatenated ones\n")
+    assert done.stderr == (f"error: copying is defined for interleaved tokens; {lsa1_run} has concatenated tokens\n")
     assert not (lsa1_run / layout.COPYING).exists()
 
 

@@ -56,6 +56,7 @@ TABLE: dict[tuple[Any, str], Pair] = {
     (losses, "absolute_errors"): losses.absolute_errors,
     (losses, "half_mse"): losses.half_mse,
     (losses, "binary_cross_entropies"): losses.binary_cross_entropies,
+    (losses, "logistic_losses"): losses.logistic_losses,
     (losses, "cross_entropies"): lambda a, b: losses.cross_entropies(a[..., None], b.astype(int)),
     (statistics, "contrast"): statistics.contrast,
     (statistics, "equivalence"): statistics.equivalence,
