@@ -103,7 +103,10 @@ def test_a_signal_to_one_stops_all_and_they_resume(
         ("--num_processes 2", "--coordinator_address, --num_processes and --process_id must be given together"),
         ("--coordinator_address here --num_processes 2 --process_id 0", "--coordinator_address is 'here'"),
         ("--coordinator_address here:0 --num_processes 2 --process_id 0", "it must be HOST:PORT"),
-        ("--coordinator_address a:1 --num_processes 2 --process_id 2", "--process_id is 2; of 2 processes"),
+        (
+            "--coordinator_address a:1 --num_processes 2 --process_id 2",
+            "--process_id is 2; with 2 processes it must be from 0 to 1",
+        ),
         (
             "--coordinator_address a:1 --num_processes 0 --process_id 0",
             "--num_processes: '0' is not a whole number",

@@ -135,5 +135,6 @@ def test_the_packages_are_those_of_the_requirements(root: Path) -> None:
         packages = {line.partition("==")[0].lower().replace("-", "_") for line in first.splitlines() if "==" in line}
         extras = {module for module, words in EXTRAS.items() if words == name}
         assert extras <= packages
-        # these have what checks need too, and what Sphinx loads by its name
-        assert extras == packages or file in ("requirements-dev.txt", "requirements-site.txt")
+        # these have what checks need too, and what Sphinx and nbclient load by its name
+        more = ("requirements-dev.txt", "requirements-site.txt", "requirements-notebook.txt")
+        assert extras == packages or file in more
