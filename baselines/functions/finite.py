@@ -16,20 +16,12 @@ from numpy.typing import ArrayLike
 from icl_lab.baselines.functions.posterior import Posterior, before, in_blocks, log_normal, weighted
 from icl_lab.src.checks import in_range, require
 
-MISMATCH = 1e6  # what a label that contradicts a function costs, in nats: finite, so that fewest contradictions win
-
 
 class Likelihood(NamedTuple):
     """How labels follow from what a function gives: log p(y | f), and E[y | f]."""
 
     log_density: Callable[[np.ndarray, np.ndarray], np.ndarray]
     expected: Callable[[np.ndarray], np.ndarray]
-
-
-def exact(tolerance: float = 1e-3) -> Likelihood:
-    """Labels are the function's, up to a tolerance; where no function fits, those with the fewest errors count."""
-    in_range("tolerance", tolerance, 0)
-    return Likelihood(lambda f, y: np.where(np.abs(y - f) <= tolerance, 0, -MISMATCH), lambda f: f)
 
 
 def gaussian(variance: float) -> Likelihood:

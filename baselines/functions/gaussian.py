@@ -41,11 +41,6 @@ def linear_posterior(
     return kernel_posterior(kernel, labels, noise_variance)
 
 
-def ridge(x: ArrayLike, y: ArrayLike, penalty: float) -> np.ndarray:
-    """Predictions [B, N]: x_k.(X^T X + penalty I)^-1 X^T y of the pairs before k; `bayes.ridge` in float64."""
-    return linear_posterior(x, y, penalty).mean
-
-
 def arc_cosine_kernel(x: ArrayLike) -> np.ndarray:
     """2 E[relu(u.x_i) relu(u.x_j)] for u ~ N(0, I) [B, N, N]: |x_i| |x_j| (sin t + (pi - t) cos t) / pi.
 

@@ -7,14 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from icl_lab.baselines.functions import boolean, enumerated
 from icl_lab.families.functions import baselines, task
-from icl_lab.families.functions.classes.boolean import Conjunctions, Disjunctions, Majority, Parities
+from icl_lab.families.functions.classes.boolean import Conjunctions, Majority
 from icl_lab.families.functions.classes.labelled import NearestNeighbour, Prototypes
-from icl_lab.families.functions.classes.linear import Linear, NoisyLinear, SignVector
+from icl_lab.families.functions.classes.linear import Linear, NoisyLinear
 from icl_lab.families.functions.classes.mixtures import RegressionOrClassification, TwoNoiseLevels
 from icl_lab.families.functions.config import FunctionModel, FunctionsConfig, PromptData
-from icl_lab.families.functions.function_class import SIGN
 from icl_lab.src.prng import Purpose
 from icl_lab.src.registries import FUNCTION_CLASSES
 
@@ -26,14 +24,6 @@ BASE = FunctionsConfig(
     test_tasks=COUNT,
     fitted_prompts=3,
 )
-LITERALS = boolean.Literals(0.7, 0.15, 0.15)
-ENUMERATED = {
-    "sign_vector": (SignVector(), enumerated.sign_vector_posterior),
-    "conjunctions": (Conjunctions(), lambda x, y: boolean.conjunction_posterior(x, y, LITERALS, 0.3)),
-    "disjunctions": (Disjunctions(), lambda x, y: boolean.disjunction_posterior(x, y, LITERALS, 0.3)),
-    "parities": (Parities(), lambda x, y: boolean.parity_posterior(x, y, 2)),
-    "majority": (Majority(), boolean.majority_posterior),
-}
 
 
 def config_of(function: Any, **data: Any) -> FunctionsConfig:
@@ -49,14 +39,6 @@ def said_of(config: FunctionsConfig, purpose: Purpose = Purpose.TEST_SET) -> tup
 
 def means(logits: np.ndarray) -> np.ndarray:
     return np.tanh(logits / 2)
-
-
-@pytest.mark.parametrize("name", ENUMERATED)
-def test_a_posterior_over_listed_functions_is_that_of_the_class(name: str) -> None:
-    function, posterior = ENUMERATED[name]
-    batch, said = said_of(config_of(function))
-    found = means(said["bayes"]) if function.target == SIGN else said["bayes"]
-    np.testing.assert_allclose(found, posterior(batch.x, batch.y).mean, atol=2e-3 if name == "sign_vector" else 1e-6)
 
 
 def test_a_pool_s_posterior_of_noisy_linear_functions_is_dmmse() -> None:
