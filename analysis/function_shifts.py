@@ -94,22 +94,19 @@ def measured(loaded: LoadedRun, shift: Shift, count: int) -> Iterator[Measured]:
     )
     positions = [k for k in range(size.num_pairs) if shift.has(k, dim)]
     x = np.asarray(drawn.x, np.float64)
-    if not shift.of_query:
-        batch = relabelled(config, drawn, x, shift, 0)
+    # prompts of their own for each of some positions, or the same for all
+    groups = [[k] for k in shown_positions(positions)] if shift.of_query else [positions]
+    for group in filter(None, groups):
+        batch = relabelled(config, drawn, x, shift, group[0])
         losses = losses_on(loaded, batch, shift)
-        for k in positions:
+        for k in group:
             yield Measured(k, {name: values[:, k] for name, values in losses.items()}, _variance(config, batch, k))
-        return
-    for k in (k for k in positions if k in shown_positions(positions)):
-        batch = relabelled(config, drawn, x, shift, k)
-        losses = losses_on(loaded, batch, shift)
-        yield Measured(k, {name: values[:, k] for name, values in losses.items()}, _variance(config, batch, k))
 
 
 def shown_positions(positions: list[int], most: int = 8) -> list[int]:
-    """At most 8 positions, evenly spaced from the first to the last."""
-    count = min(most, len(positions))
-    return [positions[round(i * (len(positions) - 1) / max(count - 1, 1))] for i in range(count)]
+    """At most so many positions, evenly spaced from the first to the last."""
+    places = np.linspace(0, len(positions) - 1, min(most, len(positions)))
+    return [positions[round(float(place))] for place in places]
 
 
 def relabelled(config: FunctionsConfig, drawn: Drawn, x: np.ndarray, shift: Shift, k: int) -> FunctionBatch:

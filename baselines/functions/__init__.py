@@ -8,7 +8,7 @@ calls. Costs are of 1000 prompts of 40 pairs, in seconds of one core; at most 3 
 
     linear, nearest, lasso     least squares, on squares too; averaging; neighbours; the lasso
     trees, adam_network        a greedy tree and boosted trees; a two-layer network trained on the context
-    gaussian, fourier          Bayes for linear functions, which is ridge regression; the arc-cosine kernel; Fourier series
+    gaussian, fourier          Bayes for linear functions, by ridge regression; the arc-cosine kernel; Fourier series
     sparse_linear              Bayes by enumeration of supports
     decision_trees             Bayes by recursion over sub-cubes
     prototypes                 Bayes for classes with a Gaussian prototype each

@@ -14,19 +14,18 @@ from typing import Any, ClassVar, Self
 from icl_lab.families import own_config
 from icl_lab.families.own_config import OwnDataRun, with_file
 from icl_lab.lab.configs.earlier_names import first_value
-from icl_lab.lab.configs.family import Family, Flag, Preset, flag_of, layers_seconds
+from icl_lab.lab.configs.family import DecoderRun, Family, Flag, Preset, flag_of
 from icl_lab.lab.flag_types import INFINITY, Either, Whole
 from icl_lab.src.batch import context_shapes
 from icl_lab.src.config import check_arrays
 from icl_lab.src.data_config import PoolData
 from icl_lab.src.decoder_config import DecoderConfig
 
-FLOAT32 = 4  # bytes
 NOISY_DIM, PAIRS_A_DIM = 32, 2  # of a sequence: its noise variance is D over the first, its length D times the second
 
 
 @dataclass(frozen=True)
-class DiversityConfig(OwnDataRun):
+class DiversityConfig(DecoderRun, OwnDataRun):
     """A run of the family: sequences of a pool's tasks, and a decoder."""
 
     family: ClassVar[str] = "diversity"
@@ -68,20 +67,6 @@ class DiversityConfig(OwnDataRun):
         """The pool and the recipe in words."""
         data, training = self.data, self.training
         return [f"D{data.dim}", f"M{data.num_tasks}", first_value(training, "schedule"), f"steps{training.steps}"]
-
-    @property
-    def _layer(self) -> tuple[int, int]:
-        """A layer's rows and its channels: of attention, of the stream and of the MLP."""
-        return 2 * self.data.num_pairs, 2 * self.model.d_model + self.model.mlp_width
-
-    def task_seconds(self) -> float:
-        """What a step of one sequence costs."""
-        return layers_seconds(*self._layer, self.model.num_layers)
-
-    def layer_bytes(self) -> int:
-        """Those of a sequence, in float32; losses are means over sequences of one length."""
-        rows, width = self._layer
-        return FLOAT32 * rows * width
 
 
 COMMON: dict[str, Any] = {

@@ -13,15 +13,14 @@ from typing import Any, ClassVar, Self
 from icl_lab.families.functions.batch import FunctionBatch
 from icl_lab.families.functions.classes.linear import Linear
 from icl_lab.families.functions.function_class import LOSSES, OWN, FunctionClass
-from icl_lab.lab.configs.family import Family, Preset, flag_of, layers_seconds
-from icl_lab.lab.configs.run import RunConfig, made_of
+from icl_lab.lab.configs.family import DecoderRun, Family, Preset, flag_of
+from icl_lab.lab.configs.run import made_of
 from icl_lab.lab.flag_types import INFINITY, Either, Whole
 from icl_lab.src.checks import require, size
 from icl_lab.src.config import check_arrays
 from icl_lab.src.decoder_config import DecoderConfig
 from icl_lab.src.fields import check_fields, field
 
-FLOAT32 = 4  # bytes
 MODEL_LOSSES = (OWN, *dict.fromkeys(name for names in LOSSES.values() for name in names))
 
 
@@ -88,7 +87,7 @@ class FunctionModel(DecoderConfig):
 
 
 @dataclass(frozen=True)
-class FunctionsConfig(RunConfig):
+class FunctionsConfig(DecoderRun):
     """A run of the family: a class of functions, prompts and a decoder."""
 
     family: ClassVar[str] = "functions"
@@ -169,20 +168,6 @@ class FunctionsConfig(RunConfig):
         words += [f"M{data.num_functions}"] * (data.num_functions < math.inf)
         words += [f"P{data.num_prompts}"] * (data.num_prompts < math.inf)
         return [*words, *["curriculum"] * self.curriculum.is_on, f"steps{self.training.steps}"]
-
-    @property
-    def _layer(self) -> tuple[int, int]:
-        """A layer's rows and its channels: of attention, of the stream and of the MLP."""
-        return 2 * self.data.num_pairs, 2 * self.model.d_model + self.model.mlp_width
-
-    def task_seconds(self) -> float:
-        """What a step of one prompt costs."""
-        return layers_seconds(*self._layer, self.model.num_layers)
-
-    def layer_bytes(self) -> int:
-        """Those of a prompt, in float32; all prompts of a batch have as many predictions that count."""
-        rows, width = self._layer
-        return FLOAT32 * rows * width
 
 
 COMMON: dict[str, Any] = {

@@ -84,8 +84,7 @@ def orthogonal_query(x: np.ndarray, k: int, random: Random) -> np.ndarray:
         return x
     basis = np.linalg.qr(np.swapaxes(x[:, :k], 1, 2).astype(np.float64))[0]
     left = query - np.einsum("bdi,bei,be->bd", basis, basis, query)
-    norms = (np.linalg.norm(part, axis=1, keepdims=True) for part in (query, left))
-    former, now = norms
+    former, now = (np.linalg.norm(part, axis=1, keepdims=True) for part in (query, left))
     return _with_query(x, x, k, left * former / now)
 
 

@@ -41,7 +41,7 @@ from icl_lab.src.prng import key as make_key
 from icl_lab.src.sequences import tokenise
 from icl_lab.src.train import BatchFn, Shared
 
-AT_ONCE = 2**22  # elements of tokens in memory, when a model predicts many prompts
+AT_ONCE = 2**18  # numbers in the inputs and labels of prompts that a model predicts at once
 
 # --- the model ---
 
@@ -228,7 +228,7 @@ _predict = jax.jit(lambda model, params, batch: model.predict(params, batch), st
 def predictions_of(model: Model, params: Any, batch: FunctionBatch) -> np.ndarray:
     """A decoder's predictions [B, K], or logits [B, K, C], in float64; so many prompts at a time as fit."""
     tasks, pairs, dim = batch.x.shape
-    size = max(1, AT_ONCE // (pairs * (dim + 1) * 16))
+    size = max(1, AT_ONCE // (pairs * (dim + 1)))
     parts = [
         np.asarray(_predict(model, params, jax.tree.map(lambda leaf: leaf[start : start + size], batch)), np.float64)  # noqa: B023
         for start in range(0, tasks, size)

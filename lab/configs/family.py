@@ -22,6 +22,7 @@ Values = Mapping[str, Any]  # field, in full or by its last name -> value
 AUTO = "auto"  # the value of a flag that leaves a field to others
 PRESETS = ("default", "paper")  # every model has these; some have more
 
+FLOAT32 = 4  # bytes
 # of a training step, in seconds
 CHANNEL = 3.3e-9  # for one channel of one row
 INNER_LAYER = 4.0  # what a layer whose rows are all computed costs, the last, which has one, costing 1
@@ -151,6 +152,29 @@ class StackRun(RunConfig):
         seen = self.architecture
         channels = 2 * getattr(seen.model, "d_model", 0) + seen.model.mlp_width or seen.width
         return layers_seconds(seen.num_rows, channels, seen.model.num_layers)
+
+
+class DecoderRun(RunConfig):
+    """A run of a decoder on sequences of pairs: its sections are `data`, with `num_pairs`, and `model`.
+
+    All sequences of a batch have as many predictions that count.
+    """
+
+    @property
+    def _layer(self) -> tuple[int, int]:
+        """A layer's rows and its channels: of attention, of the stream and of the MLP."""
+        config: Any = self
+        return 2 * config.data.num_pairs, 2 * config.model.d_model + config.model.mlp_width
+
+    def task_seconds(self) -> float:
+        """What a step of one sequence costs."""
+        config: Any = self
+        return layers_seconds(*self._layer, config.model.num_layers)
+
+    def layer_bytes(self) -> int:
+        """Those of a sequence, in float32."""
+        rows, width = self._layer
+        return FLOAT32 * rows * width
 
 
 def layers_seconds(rows: int, channels: int, layers: int) -> float:

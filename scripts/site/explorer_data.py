@@ -1,7 +1,7 @@
 """Trains the runs that the pages explorer and orders show, and writes their data: python -m scripts.site.explorer_data.
 
-Five minutes of one core. docs/static/explorer/runs.js and models.js assign one global each, because a page that is
-opened from a file may not fetch.
+Two to three minutes of one core. docs/static/explorer/runs.js and models.js assign one global each, because a page that
+is opened from a file may not fetch.
 """
 
 from __future__ import annotations

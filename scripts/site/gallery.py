@@ -18,7 +18,8 @@ HEAD = """# Gallery
 <!-- Made by python -m scripts.site.gallery, which a test compares with this file: not edited by hand. -->
 
 Each command trains what is missing, measures the claims that the figure shows, and draws it. The page behind each
-title says what was found, and how sure it is. [A table](results_table.md) has all claims, with each seed."""
+title says what was found, and how sure it is. [A table](results_table.md) has all claims, with each seed.
+[Tutorials](tutorials.md) train the models step by step; in [the explorer](explorer.md) you move the points yourself."""
 # study -> the figures that are shown, in this order
 FIGURES = {
     "reproduction": ("rollout", "two_layers_training", "five_layers_shifts", "interleaved_training"),

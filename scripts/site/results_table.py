@@ -35,36 +35,10 @@ SOURCES = {
 }
 # what a row shows of a claim
 SHOWN = (
-    *(
-        "id",
-        "study",
-        "tier",
-        "fact",
-        "paper",
-        "says",
-        "expected",
-        "source",
-        "scale",
-        "low",
-        "high",
-        "no_effect",
-        "earlier",
-    ),
-    *(
-        "verdict",
-        "reading_says",
-        "because",
-        "planned",
-        "smaller",
-        "remark",
-        "n",
-        "mean",
-        "mean_low",
-        "mean_high",
-        "level",
-    ),
-    *("control", "control_kind", "control_mean", "control_low", "control_high", "control_values", "seeds", "values"),
-    *("in_words", "runs", "paired", "device", "date", "command", "replicate", "shown_in", "history"),
+    *"id study tier fact paper says expected source scale low high no_effect earlier verdict reading_says".split(),
+    *"because planned smaller remark n mean mean_low mean_high level control control_kind control_mean".split(),
+    *"control_low control_high control_values seeds values in_words runs paired device date command".split(),
+    *"replicate shown_in history".split(),
 )
 
 # a value on a page of results, as `studies.template.value` writes it
