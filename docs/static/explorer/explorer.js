@@ -32,7 +32,7 @@
     ["9 Two layers", "Trained as two layers with shared weights, it beats two steps of gradient descent, and here two steps of GD++ too.", "#v1&run=d2_shared&depth=2&plus=1"],
   ];
 
-  let state, run, error = "", playing = 0;
+  let state, run, error = "";
   let reach = 0, tall = 0, moved = "nothing"; // of the picture of w and, in 1-D, of the labels; what was dragged last
   const kept = new Map(); // what is slow to compute, by all that it depends on
 
@@ -66,7 +66,7 @@
     error = "";
     anew();
   };
-  const percent = (value) => value.toFixed(2);
+  const twoDigits = (value) => value.toFixed(2);
   const sliders = {
     depth: lab.slider(cards.controls, "Layers, and steps", 1, DEPTH, 1, (value) => set("depth", value)),
     damping: lab.slider(cards.controls, "Damping: part of its update that a layer makes", 0, 1, 0.05, (value) => set("damping", value)),
@@ -85,22 +85,10 @@
     stop();
     set("step", value === run.steps.length - 1 ? -1 : value);
   });
-  const play = lab.button(lab.html(cards.training, "div", { class: "row" }), "▶ Play training", null, () => (playing ? stop() : start()));
-  const stop = () => {
-    clearInterval(playing);
-    playing = 0;
-    play.textContent = "▶ Play training";
-  };
-  const start = () => {
-    stop();
-    state.step = 0;
-    play.textContent = "■ Stop";
-    playing = setInterval(() => {
-      const next = (state.step < 0 ? run.steps.length - 1 : state.step) + 1;
-      if (next >= run.steps.length) return stop();
-      set("step", next === run.steps.length - 1 ? -1 : next);
-    }, 140);
-  };
+  const stop = lab.player(lab.html(cards.training, "div", { class: "row" }), "training", 140, () => (state.step = 0), () => {
+    if (state.step < 0) return true;
+    set("step", state.step + 1 >= run.steps.length - 1 ? -1 : state.step + 1);
+  });
 
   lab.html(root, "h2", { id: "try-this" }, "Try this");
   lab.suggestions(root, TRY);
@@ -249,8 +237,7 @@
 
   // Two directions of w: along the true w, and across it toward one step of gradient descent.
   const plane = (w, x, dim) => {
-    const along = w.map((value) => value / Math.hypot(...w)), { s, b } = lab.normalEquations(lab.moments(x, lab.labels(x, w, new Float64Array(x.length / dim), 0, dim), dim), dim);
-    void s;
+    const along = w.map((value) => value / Math.hypot(...w)), { b } = lab.normalEquations(lab.moments(x, lab.labels(x, w, new Float64Array(x.length / dim), 0, dim), dim), dim);
     const inside = b.reduce((sum, each, k) => sum + each * along[k], 0), across = b.map((each, k) => each - inside * along[k]), size = Math.hypot(...across) || 1;
     return [along, across.map((each) => each / size)];
   };
@@ -343,20 +330,16 @@
     line("truth", "true w·x", at(now.w), null);
     for (const each of [columns.plus.head, ...columns.plus.cells]) each.hidden = !state.plus;
     sliders.depth(depth, String(depth), deepest(), run.recurrent || run.layers === 1 ? "Layers (one, repeated), and steps" : "Layers, and steps");
-    sliders.damping(state.damping, percent(state.damping));
-    sliders.noise(state.noise, percent(state.noise));
+    sliders.damping(state.damping, twoDigits(state.damping));
+    sliders.noise(state.noise, twoDigits(state.noise));
     sliders.range(state.range, `× ${state.range}`);
     sliders.pairs(state.pairs, String(state.pairs));
     contexts();
     plus.setAttribute("aria-pressed", state.plus === 1);
     frozen.setAttribute("aria-pressed", state.frozen === 1);
-    step_(now.step);
+    showStep(now.step);
     const [title, text] = headline(solution, last);
-    if (finding.dataset.said !== title + text) {
-      finding.dataset.said = title + text;
-      finding.textContent = title;
-      lab.html(finding, "span", {}, text);
-    }
+    lab.say(finding, title, text);
     cards.context.said.textContent = run.dim === 1 ? "Height: label y. Lines: predictions of layer, GD and ridge. Drag any point." : run.dim === 2
       ? "Place: input x. Colour: label y; behind, what the layer predicts there. Drag any point; ? is the query."
       : `The ${run.dim} inputs, projected on the plane at the right. Colour: label. Drag any point.`;
@@ -366,13 +349,13 @@
       : "All predictions are w·x; all begin at w = 0. Lines: equal loss on the pairs. Drag the cross, the true w.";
     cards.weights.heading.textContent = run.layers === 1 && BECOME[run.solutions[run.steps.length - 1]] || "The weights, and a step of GD";
     cards.weights.said.textContent = run.layers > 1 && !run.recurrent ? `Layer ${depth} of ${run.layers}, and the weights that make one step of gradient descent.`
-      : `${width_(run)} numbers each. ${run.recurrent || depth > 1 ? "" : "Pale: never read. "}Sign and scale are free, and set here as in gradient descent.`;
+      : `${sizeOf(run)} numbers each. ${run.recurrent || depth > 1 ? "" : "Pale: never read. "}Sign and scale are free, and set here as in gradient descent.`;
     cards.depth.said.textContent = run.layers > 1 && !run.recurrent ? "Mean loss on other contexts, by layers used, and by steps of each algorithm."
       : "Mean loss on other contexts: the layer applied again and again, and as many steps of each algorithm.";
     drawChips();
   };
-  const width_ = (one) => `${one.dim + 1} × ${one.dim + 1}`;
-  const step_ = (place) => step(place, String(run.steps[place]), run.steps.length - 1);
+  const sizeOf = (one) => `${one.dim + 1} × ${one.dim + 1}`;
+  const showStep = (place) => step(place, String(run.steps[place]), run.steps.length - 1);
 
   // Whether the loss of the training has not begun to fall: then the weights are near 0, and no solution has been found.
   const untrained = () => {

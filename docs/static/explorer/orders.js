@@ -16,7 +16,7 @@
     ["3 Another context", "Trained in random order, the same architecture moves far less: its use of the order comes from training.", "#v1&seed=21"],
     ["4 Noise", "Noisy labels differ more from pair to pair, so their order matters more.", "#v1&noise=0.6"],
   ];
-  let state, error = "", now = null, playing = 0;
+  let state, error = "", now = null;
   let frame = null, moved = "nothing"; // of the picture of w, and what was dragged last
   const orders = lab.orders(ORDERS, pairs, 7);
 
@@ -46,23 +46,15 @@
     noise: lab.slider(cards.controls, "Noise of the labels, σ", 0, 1, 0.05, (value) => set("noise", value)),
   };
   const row = lab.html(cards.controls, "div", { class: "row" });
-  const play = lab.button(row, "▶ Play orders", null, () => (playing ? stop() : start()));
+  const stop = lab.player(row, "orders", 70, () => (state.count = 1), () => {
+    if (state.count >= ORDERS) return true;
+    set("count", state.count + 1);
+  });
   lab.button(row, "Next order", null, () => {
     stop();
     set("count", (state.count % ORDERS) + 1);
   });
   const contexts = lab.contexts(row, () => state, () => anew());
-  const stop = () => {
-    clearInterval(playing);
-    playing = 0;
-    play.textContent = "▶ Play orders";
-  };
-  const start = () => {
-    stop();
-    state.count = 1;
-    play.textContent = "■ Stop";
-    playing = setInterval(() => (state.count >= ORDERS ? stop() : set("count", state.count + 1)), 70);
-  };
   const columns = lab.valueTable(cards.values, models.map((model) => [model.name, SHOWN[model.name][1]]), ["lowest at ?", "highest at ?"]);
   for (const model of models) columns[model.name].head.textContent = SHOWN[model.name][0];
   lab.html(root, "h2", { id: "try-this" }, "Try this");
@@ -218,10 +210,7 @@
     const times = spreads[2] / spreads[1], [title, said] = state.count === 1
       ? ["One order of the pairs, one prediction of each model", "Show more orders, and see which models move."]
       : [`lsa1 stays one point; twolayer ${state.count < FEW ? "moves with the order" : "becomes a smear"}`, `The same ten pairs in ${state.count} orders. lsa1 has no positions. Both twolayers have, and move with the order. After training with easy pairs first, w lies ${lab.number(spreads[2])} from its mean (root mean square): ${lab.number(times)} times the ${lab.number(spreads[1])} after training in random order.`];
-    if (finding.dataset.said === title + said) return;
-    finding.dataset.said = title + said;
-    finding.textContent = title;
-    lab.html(finding, "span", {}, said);
+    lab.say(finding, title, said);
   };
 
   const ask = lab.frames(draw, () => history.replaceState(null, "", lab.write(state, FIELDS)));

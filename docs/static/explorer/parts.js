@@ -45,6 +45,32 @@
     return made;
   };
 
+  // A button that plays: begin() at its start, then advance() each so many milliseconds, until that says it has ended.
+  // Gives what stops it.
+  lab.player = (parent, what, milliseconds, begin, advance) => {
+    let playing = 0;
+    const stop = () => {
+      clearInterval(playing);
+      playing = 0;
+      button.textContent = `▶ Play ${what}`;
+    };
+    const button = lab.button(parent, `▶ Play ${what}`, null, () => {
+      if (playing) return stop();
+      begin();
+      button.textContent = "■ Stop";
+      playing = setInterval(() => advance() && stop(), milliseconds);
+    });
+    return stop;
+  };
+
+  // Says what there is to see: a title, and a sentence or two; only if it is another, for it is read aloud.
+  lab.say = (finding, title, text) => {
+    if (finding.dataset.said === title + text) return;
+    finding.dataset.said = title + text;
+    finding.textContent = title;
+    lab.html(finding, "span", {}, text);
+  };
+
   // Copies the link of a state.
   lab.copyLink = (parent, link) => {
     const label = "Copy the link of this state";
