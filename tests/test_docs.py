@@ -558,3 +558,14 @@ def test_the_python_example_of_the_readme_works(root: Path, tmp_path: Path) -> N
     ratio, count = done.stdout.splitlines()[-1].split()
     assert abs(float(ratio) - 1) < 0.02
     assert count == "1"
+
+
+USE = ("learn", "first_run", "own_data", "extending", "looking_inside", "llc", "cluster", "training_fails", "functions")
+
+
+@pytest.mark.parametrize("name", USE)
+def test_a_page_to_learn_or_use_has_at_most_800_words(name: str, root: Path) -> None:
+    """Those of sentences: code and tables are looked up, not read."""
+    text = re.sub(r"```.*?```", "", (root / f"docs/{name}.md").read_text(), flags=re.DOTALL)
+    lines = [line for line in text.splitlines() if not line.startswith("|")]
+    assert len(" ".join(lines).split()) <= 800

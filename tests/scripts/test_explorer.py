@@ -629,6 +629,18 @@ def test_what_there_is_to_find_is_said(show: Any) -> None:
     )
 
 
+@pytest.mark.parametrize(("name", "what"), [("explorer", "lab.explorer"), ("orders", "lab.ordersPage")])
+def test_what_plays_moves_until_it_is_stopped(show: Any, name: str, what: str) -> None:
+    page, place = show(name), "step" if name == "explorer" else "count"
+    page.tab.get_by_role("button", name="Play").click()
+    page.tab.wait_for_function(f"() => {what}.state().{place} >= 2 && {what}.state().{place} < 40")
+    page.tab.get_by_role("button", name="Stop").click()
+    stopped = page.ask(f"{what}.state().{place}")
+    page.tab.wait_for_timeout(400)
+    assert page.ask(f"{what}.state().{place}") == stopped
+    page.tab.get_by_role("button", name="Play").wait_for()
+
+
 @pytest.mark.parametrize("name", ["explorer", "orders"])
 def test_a_link_to_a_place_of_the_page_leaves_the_state(show: Any, name: str) -> None:
     """As the first link of every page does, which skips the navigation."""
