@@ -92,11 +92,15 @@ document.addEventListener("DOMContentLoaded", () => {
     said.textContent = sentence;
   }
 
-  /** Shows what the address names; what it cannot show, as a link of an earlier version may, is a sentence. */
-  function follow() {
-    let text = location.hash.slice(1);
+  /**
+   * Shows what an address names; what it cannot show, as a link of an earlier version may, is a sentence. A place of the
+   * page, such as that behind the navigation, leaves the filters.
+   */
+  function follow(hash) {
+    let text = hash.slice(1);
     try { text = decodeURIComponent(text); } catch { /* a broken escape is no name */ }
-    const asked = text.includes("=") ? new URLSearchParams(location.hash.slice(1)) : new URLSearchParams(text ? { claim: text } : {});
+    if (text && !byName.has(text) && document.getElementById(text)) return filter();
+    const asked = text.includes("=") ? new URLSearchParams(hash.slice(1)) : new URLSearchParams(text ? { claim: text } : {});
     const sentences = [];
     words.value = asked.get("words") || "";
     for (const [facet, select] of Object.entries(selects)) {
@@ -110,7 +114,7 @@ document.addEventListener("DOMContentLoaded", () => {
     filter();
     const name = asked.get("claim") || "";
     const row = byName.get(name);
-    if (name && !row && !document.getElementById(name)) sentences.push(`The link names the claim \u201c${name}\u201d, which is not in this table. Perhaps the words of the search find it.`);
+    if (name && !row) sentences.push(`The link names the claim \u201c${name}\u201d, which is not in this table. Perhaps the words of the search find it.`);
     complain(sentences.join(" "));
     if (!row) return;
     if (row.element.hidden) {
@@ -145,7 +149,8 @@ document.addEventListener("DOMContentLoaded", () => {
     else return;
     remember();
   }, true);
-  window.addEventListener("hashchange", follow);
+  // the address itself may be the last state's again by now, for it is written a moment after each change
+  window.addEventListener("hashchange", (event) => follow(new URL(event.newURL).hash));
 
   // --- keys: arrows go from row to row, Escape closes a row or empties the words ---
   const visible = () => [...list.children].filter((row) => !row.hidden);
@@ -169,7 +174,7 @@ document.addEventListener("DOMContentLoaded", () => {
     event.preventDefault();
   });
 
-  follow();
+  follow(location.hash);
 });
 
 /** A claim as an example of how a row is read. */
