@@ -279,7 +279,7 @@ def test_filters_show_what_has_all_of_them_and_stand_in_the_address(
 def test_a_link_to_a_place_of_the_page_leaves_the_filters(opened: Any, data: dict[str, Any]) -> None:
     """As the first link of every page does, which skips the navigation."""
     tab = opened("study=theory&verdict=contradicted")
-    tab.evaluate("() => { document.querySelector('h1').id = 'a-place'; location.hash = '#a-place' }")
+    tab.evaluate("() => { document.querySelector('main').id = 'a-place'; location.hash = '#a-place' }")
     tab.wait_for_timeout(100)
     assert tab.evaluate(VISIBLE) == wanted(data, study="theory", verdict="contradicted")
     assert tab.locator(".said").is_hidden()
