@@ -129,8 +129,9 @@ def without_scale(config: FunctionsConfig, summary: Summary) -> str | None:
 
 def unit(config: FunctionsConfig) -> str:
     """What losses are measured in."""
-    targets = {member.target for member in config.function.members}
-    return "squared error / variance" if targets == {NUMBER} else "loss (log loss in nats, or squared error / variance)"
+    of_numbers = {member.target == NUMBER for member in config.function.members}
+    names = {True: "squared error / variance", False: "log loss in nats"}
+    return " or ".join(name for holds, name in names.items() if holds in of_numbers)
 
 
 def summary_lines(summary: Mapping[str, Any], run: Path, config: FunctionsConfig) -> list[str]:

@@ -9,6 +9,11 @@ import pandas as pd
 import pytest
 
 from icl_lab.analysis.function_shifts import other_classes
+from icl_lab.families.functions import outputs
+from icl_lab.families.functions.classes.boolean import Majority
+from icl_lab.families.functions.classes.linear import Linear
+from icl_lab.families.functions.classes.mixtures import RegressionOrClassification
+from icl_lab.families.functions.config import FunctionsConfig
 from icl_lab.store import layout, rundir
 from icl_lab.store.metrics import read_metrics
 from tests.doors import Ran, Refused, ran, refused
@@ -171,3 +176,15 @@ def test_longer_prompts_than_learned_positions_are_refused(run: Path, ran: Ran) 
     done = ran("analysis.function_shifts", "--run", run, "--longer_prompts")
     assert done.status == 2
     assert done.err.startswith("error: positions is 'learned', so prompts are at most 7 pairs long, as in training")
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (Linear(), "squared error / variance"),
+        (Majority(), "log loss in nats"),
+        (RegressionOrClassification(), "squared error / variance or log loss in nats"),
+    ],
+)
+def test_losses_are_said_to_be_what_they_are(function: Any, said: str) -> None:
+    assert outputs.unit(FunctionsConfig(function=function)) == said
