@@ -28,6 +28,7 @@ from icl_lab.store import layout
 from icl_lab.store.atomic import write_csv
 
 BY_POSITION = {"losses": "loss", "losses_se": "loss_se"}  # in a summary -> in a row
+OVER_OTHERS = {"excesses": "excess", "excesses_se": "excess_se"}  # the same, of predictors other than the model
 
 
 class Errors(NamedTuple):
@@ -44,7 +45,8 @@ class Errors(NamedTuple):
 def measure_test_set(loaded: LoadedRun) -> dict[str, Any]:
     """Losses on the test prompts with standard errors over prompts: means over positions, and by position [K].
 
-    functions.csv has a row for each set, position and predictor, with medians.
+    `excesses` [K] of a predictor are the model's loss less its own, on the prompts that it is computed of; their errors
+    are those of paired differences. functions.csv has a row for each set, position and predictor, with medians.
     """
     config = loaded.config
     numbers: dict[str, Any] = {"tasks": config.test_tasks}
@@ -67,7 +69,8 @@ def _numbers(prefix: str, errors: Errors, rows: list[dict[str, Any]]) -> dict[st
         mean = mean_and_error(values.mean(axis=1)) if is_everywhere else (None, None)
         numbers |= dict(zip((f"{prefix}_{name}_loss", f"{prefix}_{name}_loss_se"), mean, strict=True))
         own = [row for row in rows if row["predictor"] == name]
-        numbers |= {f"{prefix}_{name}_{key}": [row[of] for row in own] for key, of in BY_POSITION.items()}
+        parts = BY_POSITION if name == MODEL else BY_POSITION | OVER_OTHERS
+        numbers |= {f"{prefix}_{name}_{key}": [row[of] for row in own] for key, of in parts.items()}
     for name, reason in errors.undefined.items():
         numbers |= not_defined(f"{prefix}_{name}_loss", reason)
     if errors.reference:
@@ -100,13 +103,19 @@ def scale(errors: Errors) -> tuple[float, float]:
 
 
 def by_position(prefix: str, errors: Errors) -> list[dict[str, Any]]:
-    """A row for each position and predictor: the mean loss, its standard error, its median, and the scale."""
+    """A row for each position and predictor: the mean loss, its standard error, its median, and the scale.
+
+    excess: by how much the model's loss is above that of another predictor, on the prompts that both have.
+    """
     rows = []
     for name, losses in errors.losses.items():
         for k, values in enumerate(losses.T):
             loss, error = mean_and_error(values)
             row: dict[str, Any] = {"set": prefix, "position": k, "predictor": name, "loss": loss, "loss_se": error}
             row |= {"median": float(np.median(values)), "prompts": len(values), "scale": _scale_at(errors, k, values)}
+            of_model = errors.losses[MODEL][: len(values), k]
+            above = (None, None) if name == MODEL else mean_and_error(of_model - values)
+            row |= dict(zip(OVER_OTHERS.values(), above, strict=True))
             rows.append(row)
     return rows
 

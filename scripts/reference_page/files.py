@@ -324,8 +324,8 @@ FILES = (
     File(
         layout.FUNCTIONS,
         "functions",
-        "`set, position, predictor, loss, loss_se, median, prompts, scale` on the test prompts: position k has seen k "
-        "pairs",
+        "`set, position, predictor, loss, loss_se, median, prompts, scale, excess, excess_se` on the test prompts: "
+        "position k has seen k pairs; excess: the model's loss less the predictor's",
     ),
     File(
         layout.FUNCTION_SHIFTS,

@@ -88,6 +88,12 @@ def test_the_summary_has_the_losses_that_theory_gives(run: Path) -> None:
     np.testing.assert_allclose(of_model["loss"], headline["id_tf_losses"], rtol=1e-9)
     np.testing.assert_allclose(of_model["scale"], headline["id_scales"], rtol=1e-9)
     assert set(of_model["prompts"]) == {PROMPTS}
+    above = np.subtract(headline["ood_tf_losses"], headline["ood_bayes_losses"])
+    np.testing.assert_allclose(headline["ood_bayes_excesses"], above, rtol=1e-9)  # both have all prompts
+    errors = np.array([headline[f"ood_{name}_se"] for name in ("bayes_excesses", "tf_losses", "bayes_losses")])
+    assert (errors[0] <= errors[1] + errors[2]).all()  # of a difference, at most the sum of both
+    assert "id_tf_excesses" not in headline
+    assert of_model["excess"].isna().all()
 
 
 def test_the_command_prints_meaning_first_and_a_table_by_position(run: Path, workshop: Workshop) -> None:
