@@ -16,7 +16,7 @@ STAMP := .venv/.made$(if $(CUDA_VERSION),-cuda$(CUDA_VERSION))
 # One rule a target; the text behind ## is what `make help` says.
 
 .PHONY: demo_concat demo_copy demo_seeds smoke_train figs eval_order eval_order_inference eval_order_noise \
-	eval_order_noise_inference eval_noise eval_noise_inference eval_diversity eval_languages study reproduce diversity stages languages language-model solutions theory text-corpus notebooks site site-check test-site bench gpu-check llc-validation llc-targets test test-robust test-all faults lint env clean help FORCE
+	eval_order_noise_inference eval_noise eval_noise_inference eval_diversity eval_languages study reproduce diversity stages languages language-model solutions functions theory text-corpus notebooks site site-check test-site bench gpu-check llc-validation llc-targets test test-robust test-all faults lint env clean help FORCE
 
 demo_concat: $(STAMP) ## one linear layer on (x, y) tokens: trains it and compares it with gradient descent
 	$(PY) -m runners.run_concat_inputs_targets --save_attention --eval_every 100 --out runs/demo_concat --overwrite $(ARGS)
@@ -78,6 +78,9 @@ language-model: $(STAMP) ## Markov chains, triggers and text: report/language_mo
 
 solutions: $(STAMP) ## which solutions one layer finds: report/solutions.md, its claims and figures; PROFILE=quick or full
 	$(PY) -m studies.run solutions --profile $(or $(PROFILE),quick) $(ARGS)
+
+functions: $(STAMP) ## which functions decoders learn in context: report/functions.md, its claims and figures; PROFILE=quick or full
+	$(PY) -m studies.run functions --profile $(or $(PROFILE),quick) $(ARGS)
 
 theory: $(STAMP) ## what theory predicts of trained transformers: report/theory.md, its claims and figures; PROFILE=quick or full
 	$(PY) -m studies.run theory --profile $(or $(PROFILE),quick) $(ARGS)

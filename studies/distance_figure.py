@@ -16,7 +16,7 @@ from icl_lab.plots.style import EARLIER_LEVEL
 from icl_lab.src import intervals
 
 DIGITS = 12  # of a mean: Fisher's scale ends a little below 1
-SCALE_OF = {"cosine": "fisher", "difference": "log", "loss_ratio": "log"}
+SCALE_OF = {"cosine": "fisher", "difference": "log", "loss_ratio": "log", "excess": "linear"}
 ROUNDING = 1e-7  # of float32: a difference of 0 in some seeds is at most this, and has a logarithm
 
 Row = dict[str, Any]

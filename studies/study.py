@@ -29,6 +29,7 @@ RUNS_DIRS = {
     "theory": "runs/theory",
     "language_model": "runs/language_model",
     "solutions": "runs/solutions",
+    "functions": "runs/functions",
 }
 
 

@@ -1,0 +1,1 @@
+"""The study functions: what decoders learn in context of classes of functions, beside exact references."""

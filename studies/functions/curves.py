@@ -1,0 +1,104 @@
+"""What the figures on function classes show of a run, or of a seed's runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from icl_lab.src.registries import MODEL
+from icl_lab.studies.curve_rows import Series
+from icl_lab.studies.dot_figure import Numbers
+from icl_lab.studies.functions import measures
+from icl_lab.studies.runs import summary_part
+
+MODELS, REFERENCE, RIVAL, NEIGHBOURS = (
+    "Trained Transformer",
+    "Bayes, or the best known",
+    "rival",
+    "3 nearest neighbours",
+)
+# runs -> its panel, the reference and the rival
+BESIDE = {
+    "linear": ("linear, rival: averaging", "bayes", "averaging"),
+    "sparse_linear": ("sparse linear, rival: lasso", "bayes", "lasso"),
+    "decision_tree": ("trees, rival: boosted trees on signs", "bayes", "boosted_trees_on_signs"),
+    "relu_network": ("two-layer networks, rival: network by Adam", "arc_cosine_regression", "adam_network"),
+}
+PARTS = {0.25: "after a quarter of the pairs", 0.5: "after half", 1.0: "after all but the query"}
+CLASSES = {
+    "linear": "linear",
+    "noisy_linear": "noisy linear",
+    "sparse_linear": "sparse linear",
+    "further_sign_vector": "sign vector",
+    "further_quadratic": "quadratic",
+    "relu_network": "two-layer network",
+    "decision_tree": "decision tree",
+    "fourier": "Fourier series",
+    "further_linear_classification": "linear classification",
+    "further_logistic_regression": "logistic regression",
+    "further_nearest_neighbour": "nearest neighbour",
+    "further_prototypes": "prototypes",
+    "conjunctions": "conjunctions",
+    "further_disjunctions": "disjunctions",
+    "further_majority": "majority",
+    "parities": "parities, those not trained on",
+    "two_noise_levels": "two noise levels",
+    "regression_or_classification": "regression or classification",
+    "fourier_orders": "Fourier series of several orders",
+}
+AT = {None: "20 000 steps", measures.EARLIER: "5000 steps"}
+CURRICULA = {"all_inputs": "all inputs", "from_two_inputs": "curriculum"}
+SHIFTED = {name: CLASSES[name] for name in ("linear", "noisy_linear", "sparse_linear", "relu_network", "decision_tree")}
+WORDS = {
+    "none": "none",
+    "random_quadrants": "context in one orthant",
+    "orthogonal_query": "orthogonal query",
+    "half_subspace": "half of the dimensions",
+    "skewed_covariance": "skewed covariance",
+    "x_a_third": "inputs / 3",
+    "x_three_times": "inputs x 3",
+    "y_a_third": "labels / 3",
+    "y_three_times": "labels x 3",
+    "noisy_labels": "noisy labels",
+    "permuted_labels": "permuted labels",
+}
+
+
+def beside_baselines(run: Path, name: str) -> Series:
+    """Losses by position: of the model, the reference, the rival, and 3 nearest neighbours."""
+    panel, reference, rival = BESIDE[name]
+    who = {MODELS: MODEL, REFERENCE: reference, RIVAL: rival, NEIGHBOURS: "nearest_neighbours"}
+    found = {}
+    for series, predictor in who.items():
+        values = measures.losses(run, predictor)
+        at = np.flatnonzero(np.isfinite(values))
+        found[panel, series] = (at, values[at])
+    return found
+
+
+def gains(run: Path) -> Numbers:
+    """The gain over that of the reference at three positions; of pools that leave functions out, on these."""
+    headline = summary_part(run, "headline")
+    scales = headline.get("ood_scales", headline["id_scales"])
+    return {(words, ""): float(scales[round(part * (len(scales) - 1))]) for part, words in PARTS.items()}
+
+
+def distances_from_pools(run: Path, name: str) -> Series:
+    """On fresh functions, the distance to the reference over that of the pool's posterior, against M."""
+    kind = CLASSES.get(name.removeprefix("pools_")) or CLASSES[f"further_{name.removeprefix('pools_')}"]
+    at = [measures.pool_size(run)]
+    return {(kind, words): (at, [measures.distance_over_pool(run, step)]) for step, words in AT.items()}
+
+
+def excesses_under_shifts(run: Path) -> dict[tuple[str, str, str], float]:
+    """The excess over the best baseline, over the labels' variance, at the last position of each shift."""
+    kind = SHIFTED[measures.config_of(run).function.kind]
+    found = measures.shifts(run)
+    return {(kind, words, "excess"): float(found[name]["excess"][-1]) for name, words in WORDS.items() if name in found}
+
+
+def errors_of_training(run: Path, name: str) -> Series:
+    """The loss after 2 D pairs over training."""
+    steps, errors = measures.history(run)
+    return {("", CURRICULA[name]): (steps[1:], errors[1:])}

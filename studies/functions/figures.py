@@ -1,0 +1,22 @@
+"""The figures on function classes."""
+
+from __future__ import annotations
+
+from icl_lab.plots.cells import draw_cells
+from icl_lab.studies.distance_figure import Distances
+from icl_lab.studies.dot_figure import Dots
+from icl_lab.studies.figure import AnyFigure, Figure
+from icl_lab.studies.functions import curves
+from icl_lab.studies.functions.runs import POOLED
+
+POOLS = tuple(f"pools_{kind}" for kind in POOLED)
+
+# fmt: off
+FIGURES: tuple[AnyFigure, ...] = (
+    Figure("curves", "Losses on fresh functions by position", tuple(curves.BESIDE), curves.beside_baselines, "pairs in the context", "error / variance", profile="full"),
+    Dots("classes", "Gain from the context over that of the reference", curves.CLASSES, curves.gains, "full", scale="linear"),
+    Figure("pools", "Fresh functions: distance to the reference over that of the pool's posterior", POOLS, curves.distances_from_pools, "functions in the pool, M", "ratio", log_x=True, profile="full", scale="linear"),
+    Distances("shifts", "Excess over the best baseline under the same shift, over the labels' variance, last position", tuple(curves.SHIFTED), curves.excesses_under_shifts, ("row", "column"), draw_cells, "full"),
+    Figure("curriculum", "Linear functions, D = 10: error after 20 pairs over training", tuple(curves.CURRICULA), curves.errors_of_training, "training step", "error / D", log_y=True, means=False, by_seed=True, profile="full"),
+)
+# fmt: on

@@ -1,0 +1,79 @@
+"""The tables of the page on function classes, from the tables of its figures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from icl_lab.store.readers import expecting, read_csv
+from icl_lab.studies.functions.curves import AT, CURRICULA
+from icl_lab.studies.functions.measures import ERROR, crossing
+from icl_lab.studies.template import NOT_MEASURED
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+HALVES, TRAINING = "pools.csv", "curriculum.csv"
+
+
+def halves(folder: Path) -> str:
+    """The number of functions at which the mean distance falls to one half, by class, at two steps of training."""
+    path = folder / HALVES
+    if not path.exists():
+        return NOT_MEASURED
+    table = read_csv(path, ("x", "mean"), ("panel", "series"))
+    with expecting(path, "a table of means by class, step and M"):
+        lines = [f"| class | {' | '.join(AT.values())} |", f"|---|{'---|' * len(AT)}"]
+        for kind, rows in table.groupby("panel", sort=False):
+            found = [_half(rows[rows["series"] == words].sort_values("x")) for words in AT.values()]
+            lines.append(f"| {kind} | {' | '.join(found)} |")
+    return "\n".join(lines)
+
+
+def _half(rows: pd.DataFrame) -> str:
+    """M at one half in words, a bound where it lies beyond the grid."""
+    where = crossing(np.log2(rows["x"].to_numpy(float)).tolist(), rows["mean"].tolist())
+    if math.isinf(where):
+        return f"above {rows['x'].max():.0f}"
+    return f"at most {rows['x'].min():.0f}" if 2**where <= rows["x"].min() else f"{2**where:.2g}"
+
+
+def log_rank(folder: Path) -> str:
+    """Steps to the error with and without a curriculum: how many runs come to it, their median, the log-rank test."""
+    path = folder / TRAINING
+    if not path.exists():
+        return NOT_MEASURED
+    table = read_csv(path, ("x", "mean", "seed"), ("series",))
+    with expecting(path, "a table of errors by seed over training"):
+        times = {words: _times(table[table["series"] == words]) for words in CURRICULA.values()}
+        lines = ["| training | runs that come to the error | median step | log-rank test |", "|---|---|---|---|"]
+        for words, (steps, last) in times.items():
+            reached = steps[np.isfinite(steps)]
+            median = float(np.median(steps))
+            at = f"{median:.0f}" if math.isfinite(median) else f"above {last:.0f}"
+            lines.append(f"| {words} | {len(reached)} of {len(steps)} | {at} | p = {_p_value(times):.2g} |")
+    return "\n".join(lines)
+
+
+def _times(rows: pd.DataFrame) -> tuple[np.ndarray, float]:
+    """The first step of each seed at which the error is reached, infinite where it is not, and the last step."""
+    steps = [float(of_seed.loc[of_seed["mean"] <= ERROR, "x"].min()) for _, of_seed in rows.groupby("seed", sort=False)]
+    return np.nan_to_num(np.array(steps), nan=math.inf), float(rows["x"].max())
+
+
+def _p_value(times: Mapping[str, tuple[np.ndarray, float]]) -> float:
+    """Of the log-rank test of both, what is not reached being censored at the last step."""
+    from scipy.stats import CensoredData, logrank
+
+    parts = [
+        CensoredData(uncensored=steps[np.isfinite(steps)], right=np.full(int(np.isinf(steps).sum()), last))
+        for steps, last in times.values()
+    ]
+    return float(logrank(*parts).pvalue)
+
+
+TABLES: Mapping[str, Callable[[Path], str]] = {"halves": halves, "log_rank": log_rank}

@@ -1,0 +1,170 @@
+"""The study of function classes: what its measures and tables say of records, summaries and tables made by hand."""
+
+import csv
+import json
+import math
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.stats import CensoredData, logrank
+
+from icl_lab.families.functions import task
+from icl_lab.families.functions.classes.mixtures import TwoNoiseLevels, members_posteriors
+from icl_lab.families.functions.config import FunctionsConfig, PromptData
+from icl_lab.store import layout
+from icl_lab.studies.functions import curves, measures, tables
+from icl_lab.studies.functions.runs import FURTHER, POOL_SIZES, POOLED, RUNS, SHIFTED, SHIFTS
+from icl_lab.studies.functions.study import STUDY
+
+DIM = 2
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run of two inputs without any files."""
+    made = SimpleNamespace(data=SimpleNamespace(dim=DIM, num_functions=4.0))
+    monkeypatch.setattr(measures, "config_of", lambda run: made)
+    folder = tmp_path / "run"
+    (folder / "analysis").mkdir(parents=True)
+    return folder
+
+
+def summarised(run: Path, **headline: object) -> Path:
+    (run / layout.SUMMARY).write_text(json.dumps({"headline": headline}))
+    return run
+
+
+def test_losses_and_excesses_are_taken_at_the_positions_that_claims_name(run: Path) -> None:
+    """Of two inputs 2 D is position 4, and D + 2 is the first of the late ones."""
+    summarised(
+        run,
+        id_tf_losses=[1.0, 0.8, 0.5, 0.2, 0.07, 0.09],
+        id_prior_losses=[1.0] * 6,
+        id_bayes_losses=[1.0, 0.5, 0.0, 0.0, 0.0, 0.0],
+        id_lasso_excesses=[0.3, -0.1, 0.2, 0.4, 0.5, -0.2],
+    )
+    assert measures.error_at(2)(run) == 0.07
+    assert measures.error_at(2, "prior")(run) == 1.0
+    assert measures.largest_error_from(2)(run) == 0.09
+    assert measures.largest_excess("lasso", 1, below_dim=True)(run) == -0.1
+    assert measures.largest_excess("lasso")(run) == 0.5
+    assert measures.last_excess("lasso")(run) == -0.2
+    assert measures.largest_excess_of("prior", "bayes", 1)(run) == 1.0
+
+
+@pytest.mark.parametrize(("errors", "step"), [((1.0, 0.3, 0.1, 0.2), 500.0), ((1.0, 0.3, 0.11), math.inf)])
+def test_the_first_recorded_step_at_an_error(errors: tuple[float, ...], step: float, run: Path) -> None:
+    lines = [
+        {"step": 250 * number, "train_loss": 1.0, "eval_loss": 1.0, "eval_id_errors": [1.0, 1.0, 1.0, 1.0, error]}
+        for number, error in enumerate(errors)
+    ]
+    (run / layout.METRICS).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    assert measures.steps_to_error(run) == step
+    assert measures.is_sooner(run, run) == 0
+
+
+def written(path: Path, rows: list[dict[str, object]]) -> Path:
+    with path.open("w", newline="") as file:
+        table = csv.DictWriter(file, rows[0])
+        table.writeheader()
+        table.writerows(rows)
+    return path
+
+
+def test_a_shift_is_measured_over_the_variance_of_its_labels(run: Path) -> None:
+    """The prior's loss is the labels' variance over that of the class: of inputs three times as large, 9."""
+    rows: list[dict[str, object]] = [
+        {"shift": shift, "position": k, "predictor": who, "loss": loss, "excess": excess}
+        for shift, scale in (("none", 1.0), ("x_three_times", 9.0))
+        for k in (1, 2)
+        for who, loss, excess in (("tf", 0.5 * scale, 0.1 * k * scale), ("prior", scale, ""))
+    ]
+    written(run / layout.FUNCTION_SHIFTS, rows)
+    for shift in ("none", "x_three_times"):
+        assert measures.last_under(shift)(run) == pytest.approx(0.2, rel=1e-12)
+
+
+def test_where_a_ratio_falls_to_one_half() -> None:
+    """Between 2 and 4 in log2 M, from .75 to .25, half of the way; bounds beyond the ends."""
+    assert measures.crossing([0.0, 2.0, 4.0], [1.0, 0.75, 0.25]) == 3.0
+    assert measures.crossing([0.0, 2.0, 4.0], [0.4, 0.9, 0.1]) == 0.0
+    assert measures.crossing([0.0, 2.0, 4.0], [1.0, 0.9, 0.6]) == math.inf
+    assert measures.crossing([0.0, 2.0, 4.0], [1.0, 0.5, 0.9]) == 2.0
+
+
+def test_the_distance_to_a_reference_is_taken_over_that_of_the_pools_posterior(run: Path) -> None:
+    summarised(run, ood_tf_loss=0.5, ood_bayes_loss=0.1, ood_pool_loss=0.9, ood_reference="bayes")
+    lines = [
+        {"step": step, "train_loss": 1.0, "eval_loss": 1.0, "eval_ood_loss": loss}
+        for step, loss in ((0, 1), (5000, 0.3))
+    ]
+    (run / layout.METRICS).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    assert measures.distance_over_pool(run) == pytest.approx(0.5, rel=1e-12)
+    assert measures.distance_over_pool(run, 5000) == pytest.approx(0.25, rel=1e-12)
+
+
+@pytest.mark.parametrize(("chooses", "place"), [(True, 0.0), (False, 1.0)])
+def test_a_model_that_chooses_is_at_0_and_one_that_averages_at_1(
+    chooses: bool, place: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = FunctionsConfig(function=TwoNoiseLevels(), data=PromptData(dim=DIM, num_pairs=6), test_tasks=64)
+
+    def said(model: object, params: object, batch: task.FunctionBatch) -> np.ndarray:
+        parts = members_posteriors(config.function.members, np.asarray(batch.x), np.asarray(batch.y))
+        evidence = np.stack([part.log_evidence for part in parts])
+        weights = np.exp(evidence - evidence.max(axis=0))
+        means = np.stack([part.mean for part in parts])
+        if chooses:
+            return np.where(weights[0] >= weights[1], means[0], means[1])
+        return (weights * means).sum(axis=0) / weights.sum(axis=0)
+
+    monkeypatch.setattr(measures, "load_run", lambda run: SimpleNamespace(config=config, model=None, params=None))
+    monkeypatch.setattr(task, "predictions_of", said)
+    assert measures.share_of_averaging(Path("run")) == pytest.approx(place, abs=1e-9)
+
+
+def test_the_table_of_a_curriculum_has_the_log_rank_test_of_scipy(tmp_path: Path) -> None:
+    """Three runs come to the error at 500 steps with a curriculum; without one, one does at 1000, two never do."""
+    times = {"all inputs": (1000, None, None), "curriculum": (500, 500, 500)}
+    rows: list[dict[str, object]] = [
+        {"panel": "", "series": words, "x": x, "mean": 0.1 if step and x >= step else 0.5, "seed": seed}
+        for words, steps in times.items()
+        for seed, step in enumerate(steps)
+        for x in (500, 1000, 1500)
+    ]
+    written(tmp_path / tables.TRAINING, rows)
+    expected = logrank(CensoredData([1000.0], right=[1500.0] * 2), CensoredData([500.0] * 3)).pvalue
+    text = tables.log_rank(tmp_path)
+    assert f"| all inputs | 1 of 3 | above 1500 | p = {expected:.2g} |" in text
+    assert "| curriculum | 3 of 3 | 500 | " in text
+
+
+def test_the_table_of_pools_has_bounds_where_the_half_lies_beyond_the_grid(tmp_path: Path) -> None:
+    ratios = {
+        ("linear", "20 000 steps"): (1.0, 0.75, 0.25),
+        ("linear", "5000 steps"): (0.4, 0.3, 0.2),
+        ("quadratic", "20 000 steps"): (1.0, 0.9, 0.8),
+        ("quadratic", "5000 steps"): (1.0, 0.5, 0.2),
+    }
+    rows: list[dict[str, object]] = [
+        {"panel": kind, "series": at, "x": x, "mean": mean}
+        for (kind, at), means in ratios.items()
+        for x, mean in zip((1, 4, 16), means, strict=True)
+    ]
+    written(tmp_path / tables.HALVES, rows)
+    lines = tables.halves(tmp_path).splitlines()
+    assert lines[0] == "| class | 20 000 steps | 5000 steps |"
+    assert lines[2:] == ["| linear | 8 | at most 1 |", "| quadratic | above 16 | 4 |"]
+
+
+def test_the_classes_of_the_figure_are_those_that_are_trained() -> None:
+    assert {*curves.CLASSES} <= {*RUNS}
+    assert {name.removeprefix("further_") for name in curves.CLASSES if name.startswith("further_")} == {*FURTHER}
+    assert {*curves.WORDS} == {*SHIFTS}
+    assert {*curves.SHIFTED} == {*SHIFTED}
+    assert all(len(RUNS[f"pools_{kind}"].cells) == 3 * len(POOL_SIZES) for kind in POOLED)
+    one_by_one = {cell.name for kind in FURTHER for cell in RUNS[f"further_{kind}"].cells}
+    assert one_by_one == {cell.name for cell in RUNS["further"].cells}
+    assert 15 <= len(STUDY.claims) <= 25
