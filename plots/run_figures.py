@@ -16,6 +16,7 @@ from icl_lab.plots.attention_quick import draw_attention
 from icl_lab.plots.compare_depth import draw_layerwise
 from icl_lab.plots.heat_maps import draw_weights
 from icl_lab.plots.interventions import draw_interventions
+from icl_lab.plots.nearest_algorithm import draw_nearest_algorithm
 from icl_lab.plots.probes import draw_probes
 from icl_lab.plots.sines import draw_functions
 from icl_lab.plots.training import draw_alignment, draw_loss
@@ -36,6 +37,7 @@ FIGURES: tuple[tuple[str, Callable[[Path], Any]], ...] = (
     (layout.SINE_FUNCTIONS, draw_functions),
     (layout.INTERVENTIONS, draw_interventions),
     (layout.PROBES, draw_probes),
+    (layout.NEAREST_ALGORITHM, draw_nearest_algorithm),
     (layout.ATTENTION_SUMMARY, lambda run: draw_attention(run, run / layout.FIGURES)),
 )
 

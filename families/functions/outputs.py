@@ -27,6 +27,7 @@ from icl_lab.src.registries import MODEL
 
 LEARNT = 0.5  # of what the reference gains from the context
 SHOWN = 5  # positions in a printed table
+SAME = " = "  # between the names of predictors that predict the same
 LABELS = {
     MODEL: "trained transformer",
     "bayes": "Bayes (exact)",
@@ -129,9 +130,17 @@ def without_scale(config: FunctionsConfig, summary: Summary) -> str | None:
 
 def unit(config: FunctionsConfig) -> str:
     """What losses are measured in."""
-    of_numbers = {member.target == NUMBER for member in config.function.members}
-    names = {True: "squared error / variance", False: "log loss in nats"}
-    return " or ".join(name for holds, name in names.items() if holds in of_numbers)
+    return _of_targets(config, "squared error / variance", "log loss in nats")
+
+
+def distance_unit(config: FunctionsConfig) -> str:
+    """What distances of predictors are measured in."""
+    return _of_targets(config, "squared difference / variance", "Jensen-Shannon divergence in nats")
+
+
+def _of_targets(config: FunctionsConfig, of_numbers: str, of_others: str) -> str:
+    targets = {member.target == NUMBER for member in config.function.members}
+    return " or ".join(words for holds, words in {True: of_numbers, False: of_others}.items() if holds in targets)
 
 
 def summary_lines(summary: Mapping[str, Any], run: Path, config: FunctionsConfig) -> list[str]:
@@ -157,8 +166,12 @@ def summary_lines(summary: Mapping[str, Any], run: Path, config: FunctionsConfig
     return lines
 
 
-def label_of(config: FunctionsConfig, name: str) -> str:
-    """What a predictor is called in a table."""
+def label_of(config: FunctionsConfig, names: str) -> str:
+    """What a predictor is called in a table, or several that predict the same."""
+    return SAME.join(_label(config, name) for name in names.split(SAME))
+
+
+def _label(config: FunctionsConfig, name: str) -> str:
     if name == "bayes" and config.function.is_sampled:
         return "Bayes (sampled)"
     member = name.removeprefix("member_")
@@ -217,8 +230,9 @@ OUTPUTS = Outputs(
     panels=PANELS,
     summary=summary_lines,
     analyses=(Analysis("functions", ("headline",)),),
-    commands=("functions", "function_shifts"),
+    commands=("functions", "function_shifts", "nearest_algorithm"),
     criteria=(Criterion("gain from the context over that of the reference", learnt, LEARNT, at_least=True),),
     undefined=without_scale,
     meaning=meaning,
+    label=label_of,
 )

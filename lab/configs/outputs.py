@@ -95,7 +95,7 @@ class Outputs:
     """What the runs of a family leave. summary(summary, run, config): the lines of the printed summary.
 
     meaning(summary, run, config): what a run is and what came out, in one line that comes before all numbers; "" if
-    none. remedy(run, config): what to do about a run that has not trained.
+    none. remedy(run, config): what to do about a run that has not trained. label(config, name): a predictor in words.
     analyses: what a finished run gets, in this order. commands: the analyses that it can be given by hand, besides
     those of all families. criteria: when a run has trained: all of them hold. undefined(config, summary): why no number
     can tell whether it has, or None. file_panels: in place of `panels`, those of contexts from a file, and
@@ -114,6 +114,7 @@ class Outputs:
     undefined: Callable[[Any, Summary], str | None] = lambda config, summary: None
     meaning: Callable[[Summary, Path, Any], str] = lambda summary, run, config: ""
     remedy: Callable[[Path, Any], str] = lambda run, config: TRAIN_LONGER
+    label: Callable[[Any, str], str] = lambda config, name: name
     file_panels: tuple[Panel, ...] = ()
     source_panels: Mapping[str, tuple[Panel, ...]] = field(default_factory=dict)
     by_loss: Mapping[str, Outputs] = field(default_factory=dict)

@@ -333,6 +333,16 @@ FILES = (
         "`function, shift, position, predictor, loss, loss_se, prompts`; of the model (`tf`) also `best_baseline`, its "
         "`excess` over that, `excess_se`, and whether the shift `breaks` it",
     ),
+    File(
+        layout.NEAREST_ALGORITHM,
+        "`analysis.nearest_algorithm`",
+        "`step, position, prompts, nearest, distance`, `runner_up, runner_up_distance`, `between_seeds`, each distance "
+        "with `_se`; `named`: the nearest algorithm where the runner-up is farther by more than `between_seeds`, else "
+        "empty; ` = ` joins algorithms that predict the same",
+    ),
+    File(
+        layout.NEAREST_ALGORITHM_FIGURE, "`analysis.nearest_algorithm`", "the algorithm named at each step and position"
+    ),
     File(layout.LATENT_BATCH, "diversity", "sequences of fresh tasks; those of the pool are in `analysis_batch.npz`"),
 )
 

@@ -17,7 +17,7 @@ from icl_lab.families.functions.config import FunctionsConfig
 from icl_lab.store import layout, rundir
 from icl_lab.store.metrics import read_metrics
 from tests.doors import Ran, Refused, ran, refused
-from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, Workshop, copied, results
+from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, LSA1, Workshop, copied, results
 
 __all__ = ["ran", "refused"]
 
@@ -182,6 +182,63 @@ def test_longer_prompts_than_learned_positions_are_refused(run: Path, ran: Ran) 
     done = ran("analysis.function_shifts", "--run", run, "--longer_prompts")
     assert done.status == 2
     assert done.err.startswith("error: positions is 'learned', so prompts are at most 7 pairs long, as in training")
+
+
+# The nearest algorithm
+
+
+@pytest.fixture(scope="module")
+def other(workshop: Workshop) -> Path:
+    """The run with another initialisation. Read only."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("XLA_FLAGS", QUICK["XLA_FLAGS"])
+        return workshop.finished("functions_again", RUNNER, "--init_seed", 1, sizes=[*SIZES, *POOL])
+
+
+def nearest_of(run: Path, other: Path, ran: Ran) -> pd.DataFrame:
+    done = ran("analysis.nearest_algorithm", "--run", run, "--other", other, "--prompts", 200)
+    assert done.status == 0, done.err
+    assert done.out.startswith("squared difference / variance between predictions on 200 test prompts at step 30")
+    return pd.read_csv(run / layout.NEAREST_ALGORITHM, keep_default_na=False)
+
+
+def test_a_model_that_has_learnt_nothing_is_nearest_to_the_best_constant(
+    run: Path, other: Path, tmp_path: Path, ran: Ran
+) -> None:
+    """At each record there is a row for each position. Without snapshots there is the end alone, with the same rows."""
+    copy, theirs = copied(run, tmp_path / "run"), copied(other, tmp_path / "other")
+    rows = nearest_of(copy, theirs, ran)
+    assert [*zip(rows["step"], rows["position"], strict=True)] == [(s, k) for s in (0, 15, 30) for k in range(PAIRS)]
+    assert {*rows[(rows["step"] == 0) & (rows["position"] > 0)]["named"]} == {"prior"}
+    assert (copy / layout.NEAREST_ALGORITHM_FIGURE).exists()
+    last = rows[rows["step"] == 30].reset_index(drop=True)
+    (theirs / layout.SNAPSHOTS).unlink()  # it is as at its end at each step
+    again = nearest_of(copy, theirs, ran)
+    pd.testing.assert_frame_equal(again[again["step"] == 30].reset_index(drop=True), last)
+    assert (again["between_seeds"][:PAIRS] != rows["between_seeds"][:PAIRS]).all()
+    (copy / layout.SNAPSHOTS).unlink()
+    pd.testing.assert_frame_equal(nearest_of(copy, theirs, ran), last)
+
+
+def test_another_run_to_compare_with_is_of_the_same_settings_and_another_initialisation(
+    run: Path, other: Path, workshop: Workshop, tmp_path: Path, refused: Refused
+) -> None:
+    copy, changed = copied(run, tmp_path / "run"), copied(other, tmp_path / "changed")
+    config = read(changed / "config.json")
+    (changed / "config.json").write_text(json.dumps(config | {"training": config["training"] | {"lr": 0.5}}))
+    regression = workshop.finished("lsa1", LSA1, "--save_attention")
+    for theirs, sentence in (
+        (copy, f"{copy} begins with the parameters that {copy} begins with; it must have another initialisation"),
+        (changed, f"{changed} differs from {copy} in training.lr; it must be a run of the same settings with another"),
+        (regression, f"{regression} is a run of the family regression, not of functions"),
+        (tmp_path / "none", f"{tmp_path / 'none'}"),
+    ):
+        assert refused("analysis.nearest_algorithm", "--run", copy, "--other", theirs).startswith(f"error: {sentence}")
+    (copy / layout.SNAPSHOTS).write_bytes(b"")
+    said = refused("analysis.nearest_algorithm", "--run", copy, "--other", other)
+    assert str(copy / layout.SNAPSHOTS) in said
+    said = refused("analysis.nearest_algorithm", "--run", copied(regression, tmp_path / "lsa1"), "--other", copy)
+    assert "is a run of the family regression, which has no nearest_algorithm; it has" in said
 
 
 @pytest.mark.parametrize(

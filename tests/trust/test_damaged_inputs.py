@@ -104,7 +104,8 @@ def test_no_other_command_reads_snapshots() -> None:
         "run",
         "hessian",
         "stages",
-    }  # no commands, and one that reads llc.csv
+        "nearest_algorithm",
+    }  # no commands, one that reads llc.csv, and one of prompts of functions: tests/runners/test_run_functions.py
 
 
 def test_a_table_without_rows_is_not_written() -> None:
