@@ -9,7 +9,8 @@ other one, are from one another at the same step:
     d(model, runner-up) - d(model, nearest) > d(model, other seed)
 
 Algorithms that predict the same at a position, such as least squares and Bayes of a linear class without noise, are one
-there. Baselines that are fitted anew at each position are left out, and the oracle, which is told more than a prompt.
+there; those that predict as the best constant does, as all but a pool's do without pairs, are the prior. Baselines that
+are fitted anew at each position are left out, and the oracle, which is told more than a prompt.
 """
 
 from __future__ import annotations
@@ -131,10 +132,10 @@ def _at(algorithms: Algorithms, to_each: np.ndarray, between: np.ndarray, k: int
 
 
 def _names(algorithms: Algorithms, number: int, k: int) -> str:
-    """An algorithm with those that predict the same at a position."""
-    return SAME.join(
-        name for name, same in zip(algorithms.predictions, algorithms.same[number, :, k], strict=True) if same
-    )
+    """An algorithm with those that predict the same at a position; none has a name of its own if the prior does too."""
+    same = algorithms.same[number, :, k]
+    names = [name for name, is_same in zip(algorithms.predictions, same, strict=True) if is_same]
+    return baselines.PRIOR if baselines.PRIOR in names else SAME.join(names)
 
 
 # --- the other run ---

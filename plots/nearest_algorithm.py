@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,50 +19,47 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-AT_FIRST = "prior"  # is grey: a model that has learnt nothing yet
+AT_FIRST = "prior"  # is grey: what a model predicts that has learnt nothing yet
 BLANK = "blank: the nearest algorithms differ by no more than two seeds of the model do"
-CELL, ROW = 0.2, 0.22  # inches
-WIDTHS, HEIGHTS = (4.2, 7.0), (1.2, 5.0)  # inches of the map, at least and at most
+CELL = (0.2, 0.22)  # inches, across and up
+WIDTHS, HEIGHTS = (4.8, 7.6), (1.2, 5.0)  # inches of the figure, and of the map, at least and at most
+BESIDE = 0.8  # inches beside the map, or beside the words of a legend
 
 
 @style.styled
 def draw_nearest_algorithm(run: Path) -> Path:
     """figs/nearest_algorithm.png, from nearest_algorithm.csv."""
+    from matplotlib.patches import Patch
+
     path, config = run / layout.NEAREST_ALGORITHM, read_config(run)
     table = read_csv(path, ("step", "position", "prompts"), ("named",))
     label = outputs_of(family_of(config)).label
     with expecting(path, "the nearest algorithms of a run"):
-        names = sorted({*table["named"]} - {""}, key=[*table["named"]].index)
+        names = dict.fromkeys(name for name in table["named"] if name)
         colours = style.in_order(name for name in names if name != AT_FIRST) | {AT_FIRST: style.GREY}
-        figure = _map(table, {name: colours[name] for name in names})
-        style.legend_above(figure, {label(config, name): _patch(colours[name]) for name in names})
+        handles = {label(config, name): Patch(color=colours[name]) for name in names}
+        figure = _map(table, {name: colours[name] for name in names}, max(map(len, handles), default=0))
         prompts = int(table["prompts"].iloc[0])
         text = f"{title_of(config)} on {config.function.kind}, seed {config.data_seed}, {prompts} test prompts; {BLANK}"
-        style.caption(figure, text)
+        style.finish(figure, handles, text)
     return style.save(figure, run / layout.NEAREST_ALGORITHM_FIGURE, run)
 
 
-def _map(table: pd.DataFrame, colours: dict[str, str]) -> Figure:
-    """Steps from the left, positions from below; a cell has the colour of what is named there."""
+def _map(table: pd.DataFrame, colours: Mapping[str, str], letters: int) -> Figure:
+    """Steps from the left, positions from below; wide enough for words of so many letters."""
+    from matplotlib import rcParams
     from matplotlib.colors import ListedColormap
 
     cells = table.pivot(index="position", columns="step", values="named").fillna("")
     numbers = {name: number for number, name in enumerate(colours)}
     values = np.array([[numbers.get(name, np.nan) for name in row] for row in cells.to_numpy()], float)
-    sizes = (np.clip(CELL * values.shape[1], *WIDTHS), np.clip(ROW * values.shape[0], *HEIGHTS))
-    figure, axes = style.new_figure(width=float(sizes[0]) + 0.8, height=float(sizes[1]) + 1.3)
-    panel = axes[0, 0]
-    shades = ListedColormap([*colours.values()] or ["white"])
-    panel.imshow(
-        np.ma.masked_invalid(values), cmap=shades, vmin=-0.5, vmax=len(colours) - 0.5, origin="lower", aspect="auto"
-    )
+    words = letters * style.INCHES_A_LETTER * rcParams["legend.fontsize"] / 7
+    width = max(float(np.clip(CELL[0] * values.shape[1] + BESIDE, *WIDTHS)), words + BESIDE)
+    figure, axes = style.new_figure(width=width, height=float(np.clip(CELL[1] * values.shape[0], *HEIGHTS)))
+    panel, shades = axes[0, 0], ListedColormap([*colours.values()] or ["white"])
+    limits = {"vmin": -0.5, "vmax": len(shades.colors) - 0.5}
+    panel.imshow(np.ma.masked_invalid(values), cmap=shades, origin="lower", aspect="auto", **limits)
     panel.grid(False)
     heat_maps.name_places(panel, [f"{step:g}" for step in cells.columns], [f"{k:g}" for k in cells.index])
     panel.set(xlabel="training step", ylabel="pairs seen, k")
     return figure
-
-
-def _patch(colour: str) -> object:
-    from matplotlib.patches import Patch
-
-    return Patch(color=colour)
