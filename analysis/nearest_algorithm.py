@@ -47,6 +47,7 @@ from icl_lab.store.outputs import in_path
 from icl_lab.store.rundir import read_config
 
 TINY = 1e-6  # of the variance, or nats: algorithms that are nearer to one another predict the same
+RUNNER_UP = ("runner_up", "runner_up_distance", "runner_up_distance_se")  # empty where there is none
 
 
 class Algorithms(NamedTuple):
@@ -116,16 +117,17 @@ def _at(algorithms: Algorithms, to_each: np.ndarray, between: np.ndarray, k: int
     Where all algorithms predict the same there is no runner-up, and nothing to name.
     """
     means = to_each.mean(axis=1)
-    order = np.argsort(means, kind="stable")
-    first, rivals = order[0], [i for i in order if not algorithms.same[order[0], i, k]]
-    names, runner_up = _names(algorithms, first, k), ("", None, None)
+    first, *others = np.argsort(means, kind="stable")
+    rivals = [number for number in others if not algorithms.same[first, number, k]]
+    names, second = _names(algorithms, first, k), dict[str, Any](dict.fromkeys(RUNNER_UP))
     if rivals:
-        runner_up = (_names(algorithms, rivals[0], k), *mean_and_error(to_each[rivals[0]]))
+        distance = mean_and_error(to_each[rivals[0]])
+        second = dict(zip(RUNNER_UP, (_names(algorithms, rivals[0], k), *distance), strict=True))
     is_named = bool(rivals) and means[rivals[0]] - means[first] > between.mean()
     return {
         "nearest": names,
         **with_error("distance", mean_and_error(to_each[first])),
-        **dict(zip(("runner_up", "runner_up_distance", "runner_up_distance_se"), runner_up, strict=True)),
+        **second,
         **with_error("between_seeds", mean_and_error(between)),
         "named": names if is_named else "",
     }

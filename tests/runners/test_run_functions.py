@@ -17,7 +17,7 @@ from icl_lab.families.functions.config import FunctionsConfig
 from icl_lab.store import layout, rundir
 from icl_lab.store.metrics import read_metrics
 from tests.doors import Ran, Refused, ran, refused
-from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, LSA1, Workshop, copied, results
+from tests.runners.tiny import EVERY_CHUNK, INTERRUPTED, Workshop, copied, results
 
 __all__ = ["ran", "refused"]
 
@@ -221,12 +221,12 @@ def test_a_model_that_has_learnt_nothing_is_nearest_to_the_best_constant(
 
 
 def test_another_run_to_compare_with_is_of_the_same_settings_and_another_initialisation(
-    run: Path, other: Path, workshop: Workshop, tmp_path: Path, refused: Refused
+    run: Path, other: Path, root: Path, tmp_path: Path, refused: Refused
 ) -> None:
     copy, changed = copied(run, tmp_path / "run"), copied(other, tmp_path / "changed")
     config = read(changed / "config.json")
     (changed / "config.json").write_text(json.dumps(config | {"training": config["training"] | {"lr": 0.5}}))
-    regression = workshop.finished("lsa1", LSA1, "--save_attention")
+    regression = root / "demos_ref/lsa1"
     for theirs, sentence in (
         (copy, f"{copy} begins with the parameters that {copy} begins with; it must have another initialisation"),
         (changed, f"{changed} differs from {copy} in training.lr; it must be a run of the same settings with another"),
