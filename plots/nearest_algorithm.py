@@ -56,9 +56,10 @@ def _map(table: pd.DataFrame, colours: Mapping[str, str], letters: int) -> Figur
     words = letters * style.INCHES_A_LETTER * rcParams["legend.fontsize"] / 7
     width = max(float(np.clip(CELL[0] * values.shape[1] + BESIDE, *WIDTHS)), words + BESIDE)
     figure, axes = style.new_figure(width=width, height=float(np.clip(CELL[1] * values.shape[0], *HEIGHTS)))
-    panel, shades = axes[0, 0], ListedColormap([*colours.values()] or ["white"])
-    limits = {"vmin": -0.5, "vmax": len(shades.colors) - 0.5}
-    panel.imshow(np.ma.masked_invalid(values), cmap=shades, origin="lower", aspect="auto", **limits)
+    panel, shades = axes[0, 0], [*colours.values()] or ["white"]
+    limits = {"vmin": -0.5, "vmax": len(shades) - 0.5}
+    drawn = np.ma.masked_invalid(values)
+    panel.imshow(drawn, cmap=ListedColormap(shades), origin="lower", aspect="auto", **limits)
     panel.grid(False)
     heat_maps.name_places(panel, [f"{step:g}" for step in cells.columns], [f"{k:g}" for k in cells.index])
     panel.set(xlabel="training step", ylabel="pairs seen, k")
