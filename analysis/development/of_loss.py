@@ -30,7 +30,9 @@ class OfLoss(NamedTuple):
     scatter: float
 
     def at(self, losses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """f at losses [T], and its covariance [T, T] without the scatter."""
+        """f at losses [T], and its covariance [T, T] without the scatter; of no losses both are empty."""
+        if not len(losses):
+            return np.zeros(0), np.zeros((0, 0))
         places = (np.log(np.asarray(losses, float)) - self.middle) / self.width
         mean, covariance = self.process.predict(places[:, None], return_cov=True)
         covariance = covariance - (self.scatter / self.height) ** 2 * np.eye(len(places))

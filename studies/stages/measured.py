@@ -75,7 +75,7 @@ def by_rescaled_loss(run: Path, *others: Path) -> float:
     """The share that nbeta times the fall of the loss explains, which is the LLC of saturated chains."""
     own = estimates(run)
     nbeta = float(facts(run)["settings"][SETTING]["nbeta"])
-    return _explained(own, own.llc[:1].mean() + nbeta * (own.losses[:1] - own.losses))
+    return _explained(own, own.llc[:1].mean(axis=1) + nbeta * (own.losses[:1] - own.losses))
 
 
 def by_loss(run: Path, *others: Path) -> float:

@@ -33,7 +33,7 @@ def made(folder: Path, llc: np.ndarray, predicted: np.ndarray | None = None, **o
     run = folder / f"run{seed}"
     rundir.begin(run, with_seeds(resolve(preset("lsa1")), Seeds(seed, seed)))
     said = llc if predicted is None else predicted
-    sampled = np.ones(len(STEPS), bool)
+    sampled = np.full(len(STEPS), other.get("sampled", True))
     own = Estimates(STEPS, other.get("losses", LOSSES), llc[:, None] + SPREAD, said, 0 * said, sampled)
     verdicts = other.get("verdicts", ["curvature"] * len(STEPS))
     ends = {"start": STEPS[int(llc.argmin())], "end": STEPS[int(llc.argmax())]}
@@ -42,7 +42,7 @@ def made(folder: Path, llc: np.ndarray, predicted: np.ndarray | None = None, **o
         "settings": {"default": asdict(Settings(**SETTINGS["default"]))},
         "estimates": {"default": {name: values.tolist() for name, values in own._asdict().items()}},
         "stages": [],
-        "largest_changes": {"default": ends | largest | other.get("largest", {})},
+        "largest_changes": {"default": ends | largest | other.get("largest", {})} if other.get("sampled", True) else {},
     }
     table = pd.DataFrame({"step": STEPS, "loss": LOSSES, "verdict_default": verdicts, "reasons_default": ""})
     for name, off in (("llc", 0.0), ("llc_low", -0.1), ("llc_high", 0.1), ("loss", 0.0)):
@@ -81,6 +81,16 @@ def test_a_change_is_beyond_its_nulls_only_if_it_is_beyond_each(tmp_path: Path) 
     same = tuple(made(tmp_path, RISE) for _ in range(2))
     assert measured.beyond(made(tmp_path, RISE, 0 * RISE), *same) == 0.0  # the loss
     assert measured.beyond(made(tmp_path, RISE, 0 * RISE, largest={"p_annealed": 1.0}), *others) == 0.0  # the rate
+
+
+@pytest.mark.parametrize("name", [name for name in measured_claims.QUESTIONS if name not in ("curvatures", "plateaus")])
+def test_of_a_run_without_a_checkpoint_whose_chains_sampled_nothing_is_known(name: str, tmp_path: Path) -> None:
+    """Beside seeds that have some, and by the rival too; the two that are left out are of usable checkpoints."""
+    others = tuple(made(tmp_path, RISE) for _ in range(2))
+    question, run = measured_claims.QUESTIONS[name], made(tmp_path, RISE, sampled=False)
+    assert math.isnan(question.measure(run, *others))
+    rival = getattr(question.control, "measure", None)
+    assert rival is None or math.isnan(rival(run, *others))
 
 
 def test_where_a_null_that_would_decide_is_not_computed_nobody_knows(tmp_path: Path) -> None:
