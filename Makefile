@@ -131,9 +131,9 @@ test: lint ## the tests, except the slow ones and those of test-robust
 test-robust: $(STAMP) ## the tests of locks, kills, executors, installation, foreign files and fuzzing; CI runs them after the others
 	$(PY) -m pytest -m "robust and not slow" $(IN_TWO) $(ARGS)
 
-test-all: lint ## all tests, with programs compiled as for users, fully optimised; installs what clusters need
+test-all: lint ## all tests, with programs compiled as for users, fully optimised; installs what clusters need, and PyTorch
 	$(PY) -m pip install --quiet --disable-pip-version-check -r requirements-ray.txt -r requirements-slurm.txt \
-	-r requirements-tensorboard.txt -r requirements-wandb.txt -r requirements-notebook.txt
+	-r requirements-tensorboard.txt -r requirements-wandb.txt -r requirements-notebook.txt -r requirements-torch.txt
 	XLA_FLAGS= $(PY) -m pytest $(IN_TWO) $(ARGS)
 
 IN_TWO = --durations=30 --durations-min=5 -n 2 --dist loadfile

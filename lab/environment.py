@@ -62,6 +62,8 @@ EXTRAS = {
     "sphinx": "site",
     "submitit": "slurm",
     "tensorboard": "tensorboard",
+    "torch": "torch",
+    "transformers": "torch",
     "wandb": "wandb",
     "xarray": "llc",
 }

@@ -53,8 +53,7 @@ NOT_USED |= {"scripts.demo_seeds", "scripts.smoke_train"}  # nor in these
 NOT_USED |= {"studies.error_rates", "studies.order_noise.predictions"}  # they make no page
 NOT_USED |= {"scripts.site.gallery"}  # nor does it
 NOT_USED |= {"benchmarks.devinterp"}  # its chains are SGLD
-OPTIONAL = {"torch"}  # measured where it is installed, and named in the results where it is not
-OPTIONAL |= {"arviz", "xarray"}  # to which a library's reader may take draws, in the version that they have
+OPTIONAL = {"arviz", "xarray"}  # to which a library's reader may take draws, in the version that they have
 OPTIONAL |= {"devinterp"}  # in an environment of its own, which a flag names
 
 

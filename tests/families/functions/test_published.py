@@ -1,4 +1,7 @@
-"""Weights in the published layout give the predictions of a GPT-2 that is written here in NumPy."""
+"""Weights in the published layout give the predictions of GPT-2: written here in NumPy, and of transformers in PyTorch.
+
+What needs PyTorch and transformers runs where requirements-torch.txt is installed.
+"""
 
 import math
 from pathlib import Path
@@ -13,6 +16,7 @@ from icl_lab.families.functions import published, task
 from icl_lab.src.checks import ConfigError
 from icl_lab.src.prng import Purpose
 from icl_lab.store.readers import StoreError
+from tests.test_docs import blocks
 
 DIM, PAIRS, WIDTH, LAYERS, HEADS = 3, 6, 16, 2, 4
 
@@ -95,6 +99,57 @@ def test_predictions_are_those_of_gpt2(kind: str, weights: dict[str, np.ndarray]
     batch = task.prompts(config, Purpose.EVAL, 8)
     expected = gpt2(weights, np.asarray(batch.x, float), np.asarray(batch.y, float))
     np.testing.assert_allclose(task.predictions_of(model, params, batch), expected, atol=1e-4)
+
+
+def published_model() -> Any:
+    """GPT-2 between two linear maps, as Garg et al. train it: 2 heads of 32 channels, random weights."""
+    torch = pytest.importorskip("torch", reason="PyTorch is an extra")
+    transformers = pytest.importorskip("transformers", reason="transformers is an extra")
+
+    class Published(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            sizes = {"n_positions": 2 * PAIRS, "n_embd": 64, "n_layer": LAYERS, "n_head": 2}
+            self._read_in = torch.nn.Linear(DIM, 64)
+            self._backbone = transformers.GPT2Model(transformers.GPT2Config(**sizes))
+            self._read_out = torch.nn.Linear(64, 1)
+
+        def forward(self, tokens: Any) -> Any:
+            stream = self._backbone(inputs_embeds=self._read_in(tokens)).last_hidden_state
+            return self._read_out(stream)[:, ::2, 0]
+
+    torch.manual_seed(0)
+    model = Published().eval()
+    for parameter in model.parameters():  # a new one has biases of 0, and weights so small that attention is even
+        parameter.data += 0.3 * torch.randn(parameter.shape)
+    return model
+
+
+@pytest.mark.slow  # to import them
+@pytest.mark.parametrize("kind", ["npz", "safetensors"])
+def test_predictions_are_those_of_pytorch(
+    kind: str, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A state dict saved by `torch.save`, exported by the lines of the page as they stand there."""
+    model = published_model()
+    import torch
+    from safetensors.torch import save_file as save_tensors
+
+    torch.save({"model_state_dict": model.state_dict(), "train_step": 7}, tmp_path / "state.pt")
+    if kind == "npz":
+        monkeypatch.chdir(tmp_path)
+        exec(next(text for _, _, text in blocks(root / "docs/coming_from_garg.md") if "torch.load" in text), {})
+    else:
+        save_tensors(model.state_dict(), tmp_path / "published.safetensors")
+    found = published.read(tmp_path / f"published.{kind}", eval_tasks=64)
+    batch = task.prompts(found.config, Purpose.EVAL, 64)
+    tokens = np.zeros((64, 2 * PAIRS, DIM), np.float32)
+    tokens[:, ::2], tokens[:, 1::2, 0] = batch.x, batch.y
+    with torch.no_grad():
+        expected = model(torch.from_numpy(tokens)).numpy()
+    predictions = task.predictions_of(task.make_model(found.config), found.params, batch)
+    assert expected.std() > 0.5
+    np.testing.assert_allclose(predictions, expected, atol=1e-4)
 
 
 def test_fewer_pairs_leave_positions_out(weights: dict[str, np.ndarray], tmp_path: Path) -> None:
