@@ -178,8 +178,11 @@ DEVELOPMENT = ("develop_forms", "develop_metrics", "develop_hessian")  # of benc
 # of benchmarks/looking_inside.py
 CAPTURE = ("capture_small", "capture_small_early", "capture_lsa1", "capture_lsa1_early")
 
+CURRICULUM = ("curriculum_points",)  # of benchmarks/curriculum.py
+
 COMPILATIONS = tuple(f"compile_{name}" for name in COMPILED)
-NAMES = ("peak", "same_loss", *CASES, *COMPILATIONS, *COMMANDS, *SWEEPS, *LLC, *OF_ANY_MODEL, *DEVELOPMENT, *CAPTURE)
+NAMES = ("peak", "same_loss", *CASES, *COMPILATIONS, *COMMANDS, *SWEEPS)
+NAMES += (*LLC, *OF_ANY_MODEL, *DEVELOPMENT, *CAPTURE, *CURRICULUM)
 
 
 class Settings(NamedTuple):

@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from icl_lab.benchmarks import compiling, development, flops, llc, llc_any_model, looking_inside, processes
+from icl_lab.benchmarks import compiling, curriculum, development, flops, llc, llc_any_model, looking_inside, processes
 from icl_lab.benchmarks.cases import CASES, COMMANDS, COMPILED, NEEDED, SWEEPS, VARIABLES, Settings, lsa1
 from icl_lab.benchmarks.plain_loop import plain_loop, test_batch
 from icl_lab.benchmarks.programs import WORK, our_program
@@ -144,4 +144,5 @@ MEASUREMENTS: dict[str, Callable[[Settings], Entry]] = {
     **llc_any_model.MEASURED,
     **development.MEASURED,
     **looking_inside.MEASURED,
+    **curriculum.MEASURED,
 }

@@ -8,7 +8,12 @@ from typing import Any
 Entry = Mapping[str, Any]
 HEADER = ("", "ours", "plain loop", "times faster", "GFLOP/s")
 # what the names of entries begin with -> the heading of their table
-COMPARED = {"llc_": "local learning coefficient", "develop_": "development", "capture_": "activations"}
+COMPARED = {
+    "llc_": "local learning coefficient",
+    "develop_": "development",
+    "capture_": "activations",
+    "curriculum_": "curriculum on points",
+}
 COMPARED_HEADER = ("ours", "compared with", "its time", "ours over it")
 SUFFIXES = {  # of a row's text
     "cached": ", programs kept",

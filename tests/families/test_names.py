@@ -39,6 +39,8 @@ OF_ONE = {
     "benchmarks/flops.py": "operations of two families' models, counted by hand",
     "benchmarks/plain_*.py": "a plain loop of the same model and data, written apart from ours",
     "benchmarks/cases.py": "what is timed",
+    "benchmarks/baseline_costs.py": "baselines of one family, which are timed",
+    "benchmarks/curriculum.py": "a curriculum of one family, which is timed",
     "benchmarks/llc.py": "chains around a decoder, which are timed",
     "benchmarks/llc_any_model.py": "estimates of a stack's LLC, which are timed",
     "benchmarks/torch_sgld.py": "the same decoder in PyTorch",

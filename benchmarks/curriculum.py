@@ -1,0 +1,69 @@
+"""Measures a curriculum on points by a mask on the loss, as it is trained, against a program for each length.
+
+The schedule is the published one scaled down: D = 10, of which 5 inputs at first, points from 5 to 21 by 2 every 2000
+steps. A program for a length has prompts of the points that count alone; parameters and moments could go from one
+to the next as they are, but for rows of the positions. Seconds are the process's own, so that other processes do not
+count; `NPROC=1` makes them those of one core.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from icl_lab.benchmarks.cases import Settings, config_of
+from icl_lab.benchmarks.llc import against
+from icl_lab.benchmarks.programs import Program, automatic, our_program
+from icl_lab.benchmarks.timing import in_turns, spread, units_for
+
+STEPS, EVERY = 20_000, 2000
+POINTS = range(5, 22, 2)
+LAST = POINTS[-1]
+MASKED: dict[str, Any] = {"start_points": POINTS[0], "points_every": EVERY}
+BY_LENGTH, COMPILED = "a program for each length", "the same, compiled before"
+
+Entry = dict[str, Any]
+
+
+def steps_at(points: int) -> int:
+    """The steps of the run whose loss counts so many points."""
+    return EVERY if points < LAST else STEPS - EVERY * (len(POINTS) - 1)
+
+
+def program_of(num_pairs: int, **values: Any) -> Program:
+    """A program of functions_tiny for prompts of K pairs, timed in seconds of the process."""
+    sizes = {"num_pairs": num_pairs, "dim": 10, "start_dims": 5, "dims_every": EVERY, "steps": STEPS}
+    config = config_of("functions_tiny", **sizes, **values)
+    return our_program(config, kernel=automatic(config), clock=time.process_time)
+
+
+def whole(steps: Mapping[int, float], compiling: Mapping[int, float]) -> dict[str, float]:
+    """Seconds of the whole run in each way; steps and compiling: seconds by the number of points, by 0 of the mask."""
+    by_length = sum(steps_at(points) * steps[points] for points in POINTS)
+    return {
+        "ours": compiling[0] + STEPS * steps[0],
+        BY_LENGTH: sum(compiling[points] for points in POINTS) + by_length,
+        COMPILED: by_length,
+    }
+
+
+def points(settings: Settings) -> Entry:
+    """CPU seconds of a run of 20 000 steps, extrapolated from some steps of each program, in turns."""
+    programs = {0: program_of(LAST, **MASKED)} | {points: program_of(points) for points in POINTS}
+    compiling = {points: program.compile_seconds for points, program in programs.items()}
+    units = units_for(programs[0].train, settings.seconds)
+    calls = {str(points): lambda program=program: program.train(units) / units for points, program in programs.items()}
+    for call in calls.values():
+        call()
+    turns = in_turns(calls, settings.repeats)
+    totals = [
+        whole({int(points): values[turn] for points, values in turns.items()}, compiling)
+        for turn in range(settings.repeats)
+    ]
+    seconds = {who: spread([each[who] for each in totals])._asdict() for who in totals[0]}
+    text = f"CPU seconds of {STEPS} steps, points from {POINTS[0]} to {LAST} at D = 10, by a mask on the loss"
+    return {"text": text, "compiling": compiling, "steps": turns, **against(seconds)}
+
+
+MEASURED: dict[str, Callable[[Settings], Entry]] = {"curriculum_points": points}
