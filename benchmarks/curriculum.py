@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from icl_lab.benchmarks.cases import Settings, config_of
@@ -53,7 +54,7 @@ def points(settings: Settings) -> Entry:
     programs = {0: program_of(LAST, **MASKED)} | {points: program_of(points) for points in POINTS}
     compiling = {points: program.compile_seconds for points, program in programs.items()}
     units = units_for(programs[0].train, settings.seconds)
-    calls = {str(points): lambda program=program: program.train(units) / units for points, program in programs.items()}
+    calls = {str(points): partial(_step, program, units) for points, program in programs.items()}
     for call in calls.values():
         call()
     turns = in_turns(calls, settings.repeats)
@@ -64,6 +65,11 @@ def points(settings: Settings) -> Entry:
     seconds = {who: spread([each[who] for each in totals])._asdict() for who in totals[0]}
     text = f"CPU seconds of {STEPS} steps, points from {POINTS[0]} to {LAST} at D = 10, by a mask on the loss"
     return {"text": text, "compiling": compiling, "steps": turns, **against(seconds)}
+
+
+def _step(program: Program, units: int) -> float:
+    """Seconds of a step, of so many."""
+    return program.train(units) / units
 
 
 MEASURED: dict[str, Callable[[Settings], Entry]] = {"curriculum_points": points}
