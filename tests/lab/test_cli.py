@@ -515,6 +515,7 @@ HELPED = [
     "store.runs",
     "scripts.smoke_train",
     "plots.fig_templates",
+    "benchmarks.baseline_costs",
     "benchmarks.bench",
     "benchmarks.devinterp",
     "benchmarks.report",
