@@ -20,7 +20,7 @@ Numbers = Mapping[tuple[str, str], float]  # (panel, series) -> a run's number
 
 
 class Dots(NamedTuple):
-    """A figure of dots: its settings by runs' name, and what is shown of a run.
+    """A figure of dots: its settings by runs' name, or what gives that of each run, and what is shown of a run.
 
     Means with 90 % intervals over runs or, `by_seed`, each run: where a mean describes no run, as some are stuck.
     scale: of the intervals, in all panels or in each that is named; else nonnegative.
@@ -28,7 +28,7 @@ class Dots(NamedTuple):
 
     name: str
     title: str
-    settings: Mapping[str, str]
+    settings: Mapping[str, str | Callable[[Path], str]]
     numbers: Callable[[Path], Numbers]
     profile: str = "quick"
     by_seed: bool = False
@@ -44,13 +44,17 @@ class Dots(NamedTuple):
         """What is written on it."""
         return {"title": self.title, "level": intervals.LEVEL}
 
+    def _setting(self, name: str, run: Path) -> str:
+        of_runs = self.settings[name]
+        return of_runs if isinstance(of_runs, str) else of_runs(run)
+
     def rows(self, runs: Mapping[str, Sequence[Path]]) -> list[Row]:
         """Rows of setting, panel, series, mean, low, high, seeds."""
         numbers: dict[tuple[str, str, str], list[float]] = {}
         for name, group in runs.items():
             for run in group:
                 for place, value in self.numbers(run).items():
-                    numbers.setdefault((self.settings[name], *place), []).append(value)
+                    numbers.setdefault((self._setting(name, run), *place), []).append(value)
         columns = ("setting", "panel", "series")
         return [
             dict(zip(columns, place, strict=True)) | self._row(place[1], part)

@@ -72,7 +72,7 @@ def pool_functions(function: FunctionClass, dim: int, pool: Pool, count: int) ->
 def _by_number(function: FunctionClass, dim: int, pool: Pool, number: Array) -> Parameters:
     """The parameters of function number m of a pool."""
     if len(pool.order):
-        return listed(function, dim, pool.order[number])
+        return listed(function, dim, jnp.asarray(pool.order)[number])
     key = jax.random.fold_in(jax.random.fold_in(pool.key, FUNCTIONS), number)
     return function.sample(key, jnp.ones(dim, bool))
 
@@ -157,9 +157,10 @@ def _parameters(key: Array, function: FunctionClass, dim: int, pool: Pool, activ
     if outside:
         if not len(pool.order):
             return own  # two draws of a continuum are different
-        ranked = jnp.asarray(function.log_prior(dim), jnp.float32)[pool.order]
+        order = jnp.asarray(pool.order)
+        ranked = jnp.asarray(function.log_prior(dim), jnp.float32)[order]
         left = jnp.where(jnp.arange(len(ranked)) < size.astype(jnp.int32), -jnp.inf, ranked)
-        return listed(function, dim, pool.order[jax.random.categorical(choice, left)])
+        return listed(function, dim, order[jax.random.categorical(choice, left)])
     number = jax.random.randint(choice, (), 0, jnp.maximum(size, 1).astype(jnp.int32))
     return jax.tree.map(
         lambda fresh, pooled: jnp.where(size == 0, fresh, pooled.astype(fresh.dtype)),

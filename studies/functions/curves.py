@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from icl_lab.src.registries import MODEL
 from icl_lab.studies.curve_rows import Series
 from icl_lab.studies.dot_figure import Numbers
 from icl_lab.studies.functions import measures
+from icl_lab.studies.functions.runs import RUNS
 from icl_lab.studies.runs import summary_part
 
 MODELS, REFERENCE, RIVAL, NEIGHBOURS = (
@@ -26,31 +28,42 @@ BESIDE = {
     "relu_network": ("two-layer networks, rival: network by Adam", "arc_cosine_regression", "adam_network"),
 }
 PARTS = {0.25: "after a quarter of the pairs", 0.5: "after half", 1.0: "after all but the query"}
-CLASSES = {
+# class -> its words
+WORDS = {
     "linear": "linear",
     "noisy_linear": "noisy linear",
     "sparse_linear": "sparse linear",
-    "further_sign_vector": "sign vector",
-    "further_quadratic": "quadratic",
+    "sign_vector": "sign vector",
+    "quadratic": "quadratic",
     "relu_network": "two-layer network",
     "decision_tree": "decision tree",
     "fourier": "Fourier series",
-    "further_linear_classification": "linear classification",
-    "further_logistic_regression": "logistic regression",
-    "further_nearest_neighbour": "nearest neighbour",
-    "further_prototypes": "prototypes",
+    "linear_classification": "linear classification",
+    "logistic_regression": "logistic regression",
+    "nearest_neighbour": "nearest neighbour",
+    "prototypes": "prototypes",
     "conjunctions": "conjunctions",
-    "further_disjunctions": "disjunctions",
-    "further_majority": "majority",
+    "disjunctions": "disjunctions",
+    "majority": "majority",
     "parities": "parities, those not trained on",
     "two_noise_levels": "two noise levels",
     "regression_or_classification": "regression or classification",
     "fourier_orders": "Fourier series of several orders",
 }
+FURTHER = "further"  # runs of several classes
+
+
+def class_of(run: Path) -> str:
+    """The class of a run, in words."""
+    return WORDS[measures.config_of(run).function.kind]
+
+
+CLASSES: Mapping[str, Callable[[Path], str]] = dict.fromkeys(
+    (*[kind for kind in WORDS if kind in RUNS], FURTHER), class_of
+)
 AT = {None: "20 000 steps", measures.EARLIER: "5000 steps"}
 CURRICULA = {"all_inputs": "all inputs", "from_two_inputs": "curriculum"}
-SHIFTED = {name: CLASSES[name] for name in ("linear", "noisy_linear", "sparse_linear", "relu_network", "decision_tree")}
-WORDS = {
+SHIFTS = {
     "none": "none",
     "random_quadrants": "context in one orthant",
     "orthogonal_query": "orthogonal query",
@@ -77,6 +90,24 @@ def beside_baselines(run: Path, name: str) -> Series:
     return found
 
 
+SETTINGS = {"quick": "all linear functions", "quick_pool": "four linear functions"}
+PREDICTORS = {MODELS: MODEL, "Bayes": "bayes", "the pool's posterior": "pool"}
+
+
+def on_fresh_functions(run: Path, name: str) -> Series:
+    """Losses by position on functions that training did not have, of the model and of what it could be."""
+    where = "id" if name == "quick" else "ood"
+    headline = summary_part(run, "headline")
+    return {
+        (f"trained on {SETTINGS[name]}", series): (
+            np.arange(len(headline["id_tf_losses"])),
+            measures.losses(run, who, where),
+        )
+        for series, who in PREDICTORS.items()
+        if f"{where}_{who}_losses" in headline
+    }
+
+
 def gains(run: Path) -> Numbers:
     """The gain over that of the reference at three positions; of pools that leave functions out, on these."""
     headline = summary_part(run, "headline")
@@ -86,16 +117,18 @@ def gains(run: Path) -> Numbers:
 
 def distances_from_pools(run: Path, name: str) -> Series:
     """On fresh functions, the distance to the reference over that of the pool's posterior, against M."""
-    kind = CLASSES.get(name.removeprefix("pools_")) or CLASSES[f"further_{name.removeprefix('pools_')}"]
     at = [measures.pool_size(run)]
-    return {(kind, words): (at, [measures.distance_over_pool(run, step)]) for step, words in AT.items()}
+    return {(class_of(run), words): (at, [measures.distance_over_pool(run, step)]) for step, words in AT.items()}
 
 
 def excesses_under_shifts(run: Path) -> dict[tuple[str, str, str], float]:
     """The excess over the best baseline, over the labels' variance, at the last position of each shift."""
-    kind = SHIFTED[measures.config_of(run).function.kind]
     found = measures.shifts(run)
-    return {(kind, words, "excess"): float(found[name]["excess"][-1]) for name, words in WORDS.items() if name in found}
+    return {
+        (class_of(run), words, "excess"): float(found[name]["excess"][-1])
+        for name, words in SHIFTS.items()
+        if name in found
+    }
 
 
 def errors_of_training(run: Path, name: str) -> Series:

@@ -7,16 +7,17 @@ from icl_lab.studies.distance_figure import Distances
 from icl_lab.studies.dot_figure import Dots
 from icl_lab.studies.figure import AnyFigure, Figure
 from icl_lab.studies.functions import curves
-from icl_lab.studies.functions.runs import POOLED
+from icl_lab.studies.functions.runs import POOLED, SHIFTED
 
 POOLS = tuple(f"pools_{kind}" for kind in POOLED)
 
 # fmt: off
 FIGURES: tuple[AnyFigure, ...] = (
+    Figure("small", "D = 2: losses on functions that training did not have", tuple(curves.SETTINGS), curves.on_fresh_functions, "pairs in the context", "error / variance"),
     Figure("curves", "Losses on fresh functions by position", tuple(curves.BESIDE), curves.beside_baselines, "pairs in the context", "error / variance", profile="full"),
     Dots("classes", "Gain from the context over that of the reference", curves.CLASSES, curves.gains, "full", scale="linear"),
     Figure("pools", "Fresh functions: distance to the reference over that of the pool's posterior", POOLS, curves.distances_from_pools, "functions in the pool, M", "ratio", log_x=True, profile="full", scale="linear"),
-    Distances("shifts", "Excess over the best baseline under the same shift, over the labels' variance, last position", tuple(curves.SHIFTED), curves.excesses_under_shifts, ("row", "column"), draw_cells, "full"),
+    Distances("shifts", "Excess over the best baseline under the same shift, over the labels' variance, last position", SHIFTED, curves.excesses_under_shifts, ("row", "column"), draw_cells, "full"),
     Figure("curriculum", "Linear functions, D = 10: error after 20 pairs over training", tuple(curves.CURRICULA), curves.errors_of_training, "training step", "error / D", log_y=True, means=False, by_seed=True, profile="full"),
 )
 # fmt: on

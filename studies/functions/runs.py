@@ -29,7 +29,7 @@ SIZES: dict[str, dict[str, Any]] = {
     "two_layers": {"num_layers": 2, "num_heads": 2, "d_model": 48, "mlp_width": 192},
     "three_layers": {"num_layers": 3, "num_heads": 2, "d_model": 64, "mlp_width": 256},
 }
-DIMS = (5, 8)  # of the inputs of linear functions, for each size
+DIMS = (3, 8)  # of the inputs of linear functions, for each size
 # of four inputs and twelve pairs, at the classes' own settings
 FURTHER = (
     *("sign_vector", "quadratic", "linear_classification", "logistic_regression"),
@@ -64,12 +64,11 @@ RUNS: dict[str, Runs] = {
     "fourier_orders": _of("fourier_orders", fresh(159, 3), dim=1),
     "regression_or_classification": _of("regression_or_classification", fresh(160, 3), dim=3),
     "further": Runs(MODEL, {"dim": 4, "num_pairs": 12}, fresh(161, 3), axes={"function.kind": FURTHER}),
-    **{f"further_{name}": _of(name, fresh(161, 3), dim=4, num_pairs=12) for name in FURTHER},  # the same, one by one
     "all_inputs": _of("linear", fresh(162), **OF_TEN),
     "from_two_inputs": _of("linear", fresh(162), **OF_TEN, **CURRICULUM),
     **{
-        name: Runs(MODEL, {"function.kind": "linear"} | size, fresh(163, 3), axes={"dim": DIMS})
-        for name, size in SIZES.items()
+        name: Runs(MODEL, {"function.kind": "linear"} | size, seeds, axes={"dim": DIMS})
+        for (name, size), seeds in zip(SIZES.items(), (fresh(163, 3), fresh(172, 3), fresh(163, 3)), strict=True)
     },
     **{
         f"pools_{kind}": Runs(

@@ -13,9 +13,10 @@ from scipy.stats import CensoredData, logrank
 from icl_lab.families.functions import task
 from icl_lab.families.functions.classes.mixtures import TwoNoiseLevels, members_posteriors
 from icl_lab.families.functions.config import FunctionsConfig, PromptData
+from icl_lab.src.registries import FUNCTION_CLASSES
 from icl_lab.store import layout
 from icl_lab.studies.functions import curves, measures, tables
-from icl_lab.studies.functions.runs import FURTHER, POOL_SIZES, POOLED, RUNS, SHIFTED, SHIFTS
+from icl_lab.studies.functions.runs import POOL_SIZES, POOLED, RUNS, SHIFTS
 from icl_lab.studies.functions.study import STUDY
 
 DIM = 2
@@ -161,10 +162,8 @@ def test_the_table_of_pools_has_bounds_where_the_half_lies_beyond_the_grid(tmp_p
 
 def test_the_classes_of_the_figure_are_those_that_are_trained() -> None:
     assert {*curves.CLASSES} <= {*RUNS}
-    assert {name.removeprefix("further_") for name in curves.CLASSES if name.startswith("further_")} == {*FURTHER}
-    assert {*curves.WORDS} == {*SHIFTS}
-    assert {*curves.SHIFTED} == {*SHIFTED}
+    assert {cell.config.function.kind for name in curves.CLASSES for cell in RUNS[name].cells} == {*curves.WORDS}
+    assert {*curves.WORDS} == {*FUNCTION_CLASSES.built_in}
+    assert {*curves.SHIFTS} == {*SHIFTS}
     assert all(len(RUNS[f"pools_{kind}"].cells) == 3 * len(POOL_SIZES) for kind in POOLED)
-    one_by_one = {cell.name for kind in FURTHER for cell in RUNS[f"further_{kind}"].cells}
-    assert one_by_one == {cell.name for cell in RUNS["further"].cells}
     assert 15 <= len(STUDY.claims) <= 25

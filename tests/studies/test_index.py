@@ -169,6 +169,7 @@ def test_an_index_is_made_where_the_ledger_alone_lies(tmp_path: Path, ran: Ran) 
     made = json.loads((tmp_path / INDEX).read_text())
     assert {page["path"] for page in made["pages"]} == {
         "claims.md",
+        "functions.md",
         "notes/llc_over_training.md",
         "language_model.md",
         "languages.md",

@@ -78,6 +78,7 @@ def test_figures_are_of_runs_of_the_study(name: str) -> None:
         },
         "languages": {"sound", "hash", "published", "autoencoder", "softmax", "random_linear", "random_softmax"},
         "language_model": {"markov", "markov_one_layer", "no_start", "pools_of_chains", "triggers", "text"},
+        "functions": {"linear", "noisy_linear", "conjunctions", "quick"},
         "solutions": set(),  # closed forms, and trainings on the population loss
         "theory": {"reciprocal", "noisy", "condition_100", "exact_100_2", "drawn_100_2"},
     }
