@@ -40,7 +40,8 @@ def draw_nearest_algorithm(run: Path) -> Path:
         handles = {label(config, name): Patch(color=colours[name]) for name in names}
         figure = _map(table, {name: colours[name] for name in names}, max(map(len, handles), default=0))
         prompts = int(table["prompts"].iloc[0])
-        text = f"{title_of(config)} on {config.function.kind}, seed {config.data_seed}, {prompts} test prompts; {BLANK}"
+        what = f"{title_of(config)}, {' '.join(config.run_words())}, seed {config.data_seed}"
+        text = f"{what}, {prompts} test prompts; {BLANK}"
         style.finish(figure, handles, text)
     return style.save(figure, run / layout.NEAREST_ALGORITHM_FIGURE, run)
 

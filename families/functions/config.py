@@ -21,6 +21,7 @@ from icl_lab.src.config import check_arrays
 from icl_lab.src.decoder_config import DecoderConfig
 from icl_lab.src.fields import check_fields, field
 
+PROGRAMS = 4  # of different lengths, at most, that a run with a growing number of predictions trains by
 MODEL_LOSSES = (OWN, *dict.fromkeys(name for names in LOSSES.values() for name in names))
 
 
@@ -62,6 +63,17 @@ class Curriculum:
     def is_on(self) -> bool:
         """Whether anything grows."""
         return self.start_dims > 0 or self.start_points > 0
+
+    def lengths(self, num_pairs: int) -> tuple[int, ...]:
+        """The lengths of prompts that a run of K pairs trains on, none of them longer than needed by more than a few.
+
+        A step takes the shortest that has all predictions that count; a mask leaves out the others.
+        """
+        if not self.start_points:
+            return ()
+        counts = [*range(self.start_points, num_pairs, self.points_by), num_pairs]
+        number = min(PROGRAMS, len(counts))
+        return tuple(counts[-(-len(counts) * part // number) - 1] for part in range(1, number + 1))
 
     def check(self, dim: int, num_pairs: int, steps: int) -> None:
         """`ConfigError` unless both parts begin within D and K and reach them before training ends."""

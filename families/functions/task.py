@@ -49,12 +49,18 @@ AT_ONCE = 2**18  # numbers in the inputs and labels of prompts that a model pred
 def make_model(config: FunctionsConfig, shared: Shared = NO_ARRAYS) -> Model:
     """The decoder of a run config: always the same one for configs that differ in nothing it depends on."""
     data = config.data
-    return model_of(config.model, config.function, data.dim, data.num_pairs)
+    return model_of(config.model, config.function, data.dim, data.num_pairs, config.curriculum.lengths(data.num_pairs))
 
 
 @lru_cache
-def model_of(model: FunctionModel, function: FunctionClass, dim: int, num_pairs: int) -> Model:
-    """The decoder of prompts of K pairs of dimension D; a prompt's loss is that of its class."""
+def model_of(
+    model: FunctionModel, function: FunctionClass, dim: int, num_pairs: int, lengths: tuple[int, ...] = ()
+) -> Model:
+    """The decoder of prompts of K pairs of dimension D; a prompt's loss is that of its class.
+
+    The mean loss, which training minimises, is computed on the first pairs alone, the fewest of `lengths` that have all
+    predictions that count: a prediction sees nothing of what comes after it.
+    """
     for kind in {model.kind(layer) for layer in range(model.num_layers)}:
         check_kind(kind)
     classes = function.num_classes
@@ -79,12 +85,35 @@ def model_of(model: FunctionModel, function: FunctionClass, dim: int, num_pairs:
     def mean_loss(params: Params, batch: FunctionBatch) -> Array:
         return weighted(params, batch).sum() / batch.counted.sum()
 
+    def of_first(pairs: int, params: Params, batch: FunctionBatch) -> Array:
+        return mean_loss(_of_rows(params, 2 * pairs), _first_pairs(batch, pairs))
+
+    def by_length(params: Params, batch: FunctionBatch) -> Array:
+        needed = jnp.searchsorted(jnp.array(lengths, jnp.float32), batch.counted[0].sum())
+        loss: Array = jax.lax.switch(needed, [partial(of_first, pairs) for pairs in lengths], params, batch)
+        return loss
+
     def null_losses(batch: FunctionBatch) -> Array:
         shape = (*batch.y.shape, classes) if classes else batch.y.shape
         errors = _errors(names, jnp.zeros(shape), batch) * batch.counted
         return errors.sum(axis=1) / batch.counted.sum(axis=1)
 
-    return plain._replace(losses=losses, mean_loss=mean_loss, null_losses=null_losses)
+    return plain._replace(losses=losses, mean_loss=by_length if lengths else mean_loss, null_losses=null_losses)
+
+
+def _first_pairs(batch: FunctionBatch, pairs: int) -> FunctionBatch:
+    """The first pairs of each prompt."""
+    shorter: FunctionBatch = jax.tree.map(lambda leaf: leaf[:, :pairs] if leaf.ndim > 1 else leaf, batch)
+    return shorter
+
+
+def _of_rows(params: Params, rows: int) -> Params:
+    """The parameters of a decoder of so many rows: of what it learns of rows or of their distances, the first."""
+    of_rows = {"positions": lambda value: value[:rows], "distances": lambda value: value[:, :rows]}
+    return {
+        module: {name: of_rows.get(name, lambda value: value)(value) for name, value in values.items()}
+        for module, values in params.items()
+    }
 
 
 def _loss_names(model: FunctionModel, function: FunctionClass) -> tuple[str, ...]:

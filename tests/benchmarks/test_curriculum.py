@@ -24,6 +24,7 @@ def test_each_length_has_the_steps_that_training_gives_it() -> None:
 def test_a_whole_run_is_its_steps_and_compilations() -> None:
     """Of steps that take as long as they have points, at 1 ms a point, and compilations of 2 s."""
     lengths = {points: points / 1000 for points in curriculum.POINTS}
-    found = curriculum.whole(lengths | {0: 0.021}, dict.fromkeys([0, *lengths], 2.0))
-    steps = 2 * (5 + 7 + 9 + 11 + 13 + 15 + 17 + 19 + 2 * 21)
-    assert found == pytest.approx({"ours": 2 + 420, curriculum.BY_LENGTH: 18 + steps, curriculum.COMPILED: steps})
+    found = curriculum.whole(lengths, dict.fromkeys([curriculum.OWN, *lengths], 2.0))
+    few = 2 * (3 * 9 + 2 * 13 + 2 * 17 + 3 * 21)
+    each = 2 * (5 + 7 + 9 + 11 + 13 + 15 + 17 + 19 + 2 * 21)
+    assert found == pytest.approx({curriculum.OURS: 2 + few, curriculum.MASK: 2 + 420, curriculum.BY_LENGTH: 18 + each})
