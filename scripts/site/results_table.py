@@ -13,7 +13,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from icl_lab.src.checks import require
 from icl_lab.studies.claim import ORIGINS
+from icl_lab.studies.template import NOT_MEASURED
 from icl_lab.studies.words import legend, words_of
 
 PAGE = "docs/results_table.md"
@@ -42,7 +44,7 @@ SHOWN = (
 )
 
 # a value on a page of results, as `studies.template.value` writes it
-VALUE = r"…|\d+ of \d+ runs \([^)\n]*\)|infinite \(n = \d+\)|[^\s\[\]]+,\s+one run|[^\s\[\]]+ \[[^\]]*\]"
+VALUE = rf"{NOT_MEASURED}|\d+ of \d+ runs \([^)\n]*\)|infinite \(n = \d+\)|[^\s\[\]]+,\s+one run|[^\s\[\]]+ \[[^\]]*\]"
 CALL = re.compile(r"\{\{ *(\w+)\(([^)]*)\) *\}\}")
 LINKED = ("value", "power")
 
@@ -120,10 +122,13 @@ def with_links(page: str, written: str, index: Index, table: str) -> str:
     """A page of results whose values, and names of claims in its tables, lead to their rows.
 
     page: as it lies in report/; written: the text that its numbers were filled into; table: the address
-    of the table's page. The links are HTML, for Markdown's own would have to lead to headings.
+    of the table's page. The links are HTML, for Markdown's own would have to lead to headings. `ConfigError` for a
+    value that is not measured.
     """
-    known = {claim["id"] for claim in index["claims"]}
-    links = [(start, end, claim) for start, end, claim in values_in(page, written) if claim in known]
+    known, values = {claim["id"] for claim in index["claims"]}, [*values_in(page, written)]
+    empty = next((claim for start, end, claim in values if page[start:end] == NOT_MEASURED), "")
+    require(not empty, f"a page of results shows {empty}, which has no value; measure it, or leave it out")
+    links = [(start, end, claim) for start, end, claim in values if claim in known]
     for start, end, claim in reversed(links):
         page = f'{page[:start]}<a href="{table}#{claim}">{page[start:end]}</a>{page[end:]}'
     return _with_linked_names(page, known, table)

@@ -19,6 +19,7 @@ from icl_lab.baselines.functions.mixture import class_probabilities
 from icl_lab.families.functions import task
 from icl_lab.families.functions.classes.mixtures import members_posteriors
 from icl_lab.families.functions.config import FunctionsConfig
+from icl_lab.families.functions.outputs import LEARNT
 from icl_lab.src.prng import Purpose
 from icl_lab.src.registries import MODEL
 from icl_lab.store import layout
@@ -27,7 +28,6 @@ from icl_lab.store.readers import expecting, read_csv
 from icl_lab.store.rundir import read_config
 from icl_lab.studies.runs import summary_part
 
-LEARNT = 0.5  # of the way from the prior's loss to the reference's
 ERROR = 0.1  # error / D at which a curriculum and training without one are compared
 HALF = 0.5  # of the pool's posterior's distance to the reference
 OPEN = (0.2, 0.8)  # posterior weights between which two noise levels are not told apart
@@ -197,8 +197,8 @@ def reference_of(run: Path) -> str:
 def distance_over_pool(run: Path, step: int | None = None) -> float:
     """On fresh functions, the model's excess over the reference over that of the pool's posterior.
 
-    An excess of squared errors over Bayes is the squared distance to Bayes. At a step it is that of the record's
-    prompts, fewer than those of the test.
+    1 where it memorises. An excess of squared errors over Bayes is the squared distance to Bayes. At a step it is that
+    of the record's prompts, fewer than those of the test.
     """
     headline: dict[str, Any] = summary_part(run, "headline")
     model, best, pool = (headline[f"ood_{who}_loss"] for who in (MODEL, reference_of(run), "pool"))
@@ -226,8 +226,3 @@ def crossing(at: Sequence[float], ratios: Sequence[float]) -> float:
         if low <= HALF:
             return float(x + (after - x) * (high - HALF) / (high - low))
     return math.inf
-
-
-def memorises(run: Path) -> float:
-    """On fresh functions, the model's excess over the reference over the pool's posterior's: 1 where it memorises."""
-    return distance_over_pool(run)

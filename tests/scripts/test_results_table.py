@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 from icl_lab.scripts.site import build, check, results_table
+from icl_lab.src.checks import ConfigError
 from icl_lab.studies.claim import ORIGINS, UNBOUNDED
 from icl_lab.studies.study import all_studies
 from tests.runners.tiny import ROOT
@@ -156,9 +157,7 @@ def test_every_value_and_every_name_on_a_page_of_results_leads_to_its_row(index:
         for start, end, claim in values:
             mean = re.match(r"[^ ]+", page[start:end])
             assert mean is not None
-            if not words[claim]:
-                assert page[start:end] == "…"
-            elif f'power("{claim}")' not in text:
+            if f'power("{claim}")' not in text:
                 assert words[claim].startswith(mean[0]) or "of" in page[start:end], (entry["id"], claim)
         linked = results_table.with_links(page, text, index, "table.html")
         assert re.sub(r'<a href="table\.html#\w+">|</a>', "", linked) == page
@@ -173,6 +172,12 @@ def test_a_page_of_another_text_has_no_linked_values(index: dict[str, Any]) -> N
     assert results_table.with_links(page, text, index, "t") == linked
     assert results_table.with_links(page, f"Not so. {text}", index, "t") == page
     assert results_table.with_links(page, text.replace("one_layer_loss", "no_claim"), index, "t") == page
+
+
+def test_a_page_with_a_claim_that_has_no_value_is_refused(index: dict[str, Any]) -> None:
+    text = 'A loss of {{ value("one_layer_loss") }}.\n'
+    with pytest.raises(ConfigError, match="a page of results shows one_layer_loss, which has no value"):
+        results_table.with_links("A loss of ….\n", text, index, "t")
 
 
 def test_the_page_has_every_claim_without_scripts(index: dict[str, Any], page: Path) -> None:
