@@ -176,7 +176,7 @@ def make_trainer(
 
         def body(index: Array, carry: tuple[TrainState, ChunkInfo]) -> tuple[TrainState, ChunkInfo]:
             state, info = carry
-            state, loss = jax.vmap(partial(step, sharded), in_axes=(0, 0, None, None))(state, pack, shared, index)
+            state, loss = of_each_run(partial(step, sharded), state, pack, shared, index)
             state = mesh.shard_runs(state, *width)
             bad = jnp.where(jnp.isfinite(loss), NEVER, index + 1)
             return state, ChunkInfo(loss, jnp.minimum(info.diverged_at, bad))
@@ -191,10 +191,18 @@ def make_trainer(
             gradient_norm = optax.tree.norm(trained_part(config, gradient))
             return Norms(gradient_norm, optax.tree.norm(state.params), scheduled(run.lr, config, index))
 
-        return jax.vmap(of_run)(state, pack)
+        return of_each_run(of_run, state, pack)
 
     init_all = jax.jit(jax.vmap(init, in_axes=(0, None)))
     return Trainer(init_all, jax.jit(chunk, donate_argnums=0), mesh.placed, jax.jit(norms))
+
+
+def of_each_run(of_run: Callable[..., Any], state: TrainState, pack: Hyperparameters, *of_all: Any) -> Any:
+    """What a function gives for each run of a pack: of one without `vmap`, under which products are slower."""
+    if pack.lr.shape != (1,):
+        return jax.vmap(of_run, in_axes=(0, 0, *(None,) * len(of_all)))(state, pack, *of_all)
+    alone_state, alone = jax.tree.map(lambda leaf: leaf[0], (state, pack))
+    return jax.tree.map(lambda leaf: leaf[None], of_run(alone_state, alone, *of_all))
 
 
 def mean_over_parts(of_part: Callable[[Array], Any], key: Array, parts: int) -> Any:

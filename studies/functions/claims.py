@@ -21,7 +21,7 @@ BY_GARG: dict[str, Any] = {
 }
 BY_BHATTAMISHRA: dict[str, Any] = {
     "paper": BHATTAMISHRA,
-    "smaller": "8 inputs and 3 blocks; the paper has 28 or more, and 12",
+    "smaller": "8 inputs and 2 or 3 blocks; the paper has 28 or more, and 12",
 }
 BY_US: dict[str, Any] = {"about": "ours", "paper": OURS}
 SAME_PROMPTS = Without("two predictors are compared on the same prompts")

@@ -1,6 +1,7 @@
 """What is trained on function classes: decoders of three blocks and 20 000 steps, unless a group says otherwise.
 
-Groups of eight seeds are those of main results; what takes long, prompts of 40 pairs and many settings, has fewer.
+Groups of eight seeds are those of main results; what takes long, prompts of 40 pairs and many settings, has fewer, or
+smaller decoders. Long prompts are differentiated in parts, whose activations stay in the cache.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ CURRICULUM: dict[str, Any] = {
     "start_points": 5,
     "points_every": 500,
 }
-OF_TEN: dict[str, Any] = {"dim": 10, "steps": 10_000, "eval_every": 250}  # both are 4000 steps after the curriculum
+# both are 4000 steps after the curriculum
+OF_TEN: dict[str, Any] = {"dim": 10, "steps": 10_000, "eval_every": 250, "micro_batches": 4}
 QUICK: dict[str, Any] = NARROW | {"mlp_width": 64, "dim": 2, "num_pairs": 6, "steps": 5000, "lr": 3e-3}
 QUICK |= {"test_tasks": 4000}
 
@@ -53,17 +55,17 @@ def _of(function: str, seeds: tuple[int, ...], **settings: Any) -> Runs:
 
 RUNS: dict[str, Runs] = {
     "linear": _of("linear", fresh(150)),
-    "noisy_linear": _of("noisy_linear", fresh(151)),
-    "sparse_linear": _of("sparse_linear", fresh(152, 4), dim=10, sparsity=2),
-    "relu_network": _of("relu_network", fresh(153, 3), hidden=20, num_pairs=41),
-    "decision_tree": _of("decision_tree", fresh(154, 3), dim=6, depth=3, num_pairs=40),
-    "conjunctions": _of("conjunctions", fresh(155), dim=8, num_pairs=13),
-    "parities": _of("parities", fresh(156), dim=8, parity_size=2, num_pairs=13, num_functions=24),
+    "noisy_linear": _of("noisy_linear", fresh(151, 4)),
+    "sparse_linear": _of("sparse_linear", fresh(152, 3), dim=10, sparsity=2, micro_batches=4),
+    "relu_network": _of("relu_network", fresh(153, 2), hidden=20, num_pairs=41, micro_batches=8),
+    "decision_tree": _of("decision_tree", fresh(154, 2), dim=6, depth=3, num_pairs=40, micro_batches=8),
+    "conjunctions": _of("conjunctions", fresh(155, 4), dim=8, num_pairs=13),
+    "parities": _of("parities", fresh(156), **NARROW, dim=8, parity_size=2, num_pairs=13, num_functions=24),
     "two_noise_levels": _of("two_noise_levels", fresh(157, 4)),
-    "fourier": _of("fourier", fresh(158, 3), dim=1),
-    "fourier_orders": _of("fourier_orders", fresh(159, 3), dim=1),
-    "regression_or_classification": _of("regression_or_classification", fresh(160, 3), dim=3),
-    "further": Runs(MODEL, {"dim": 4, "num_pairs": 12}, fresh(161, 3), axes={"function.kind": FURTHER}),
+    "fourier": _of("fourier", fresh(158, 3), **NARROW, dim=1),
+    "fourier_orders": _of("fourier_orders", fresh(159, 3), **NARROW, dim=1),
+    "regression_or_classification": _of("regression_or_classification", fresh(160, 3), **NARROW, dim=3),
+    "further": Runs(MODEL, NARROW | {"dim": 4, "num_pairs": 12}, fresh(161, 3), axes={"function.kind": FURTHER}),
     "all_inputs": _of("linear", fresh(162), **OF_TEN),
     "from_two_inputs": _of("linear", fresh(162), **OF_TEN, **CURRICULUM),
     **{
