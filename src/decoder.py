@@ -82,13 +82,14 @@ def make_model(model: DecoderConfig, dim: int, num_pairs: int) -> Model:
     """
     for kind in {model.kind(layer) for layer in range(model.num_layers)}:
         check_kind(kind)
-    return as_model(
+    made = as_model(
         lambda tokens, hook: decode(tokens, model, hook),
         partial(tokenise, layout=model.tokens),
         (2 * num_pairs, model.token_width(dim)),
         model.loss,
         decayed=block_kernels,
     )
+    return made._replace(alone_without_vmap=True)
 
 
 def block_kernels(params: Params) -> Any:

@@ -37,14 +37,14 @@ def untraced(*_: Any) -> Any:
 class Model(NamedTuple):
     """A model as pure functions of params and a batch of B tasks.
 
-    init(key) -> params; predict(params, batch) -> predictions [B, ...]; losses(params, batch) -> [B], one a task:
-    what training, samplers of the posterior and Hessians use. watch(params, batch, hook) -> predictions shows the hook
-    every activation (`src.activations`), forward(params, tokens, hook) the same from tokens; trace(params, batch) ->
-    Trace. decayed(params) -> a tree of booleans: the parameters that
-    weight decay applies to, if not all. mean_loss(params, batch) is the mean loss where it is taken over all
-    predictions at once and not over tasks, which rounds differently. null_losses(batch) -> [B]: those of a predictor
-    that ignores the context, by which `analysis.llc` measures saturation. Code that replaces losses must replace
-    mean_loss and null_losses too.
+    init(key) -> params; predict(params, batch) -> predictions [B, ...]; losses(params, batch) -> [B], one a task: what
+    training, samplers of the posterior and Hessians use. watch(params, batch, hook) -> predictions shows the hook every
+    activation (`src.activations`), forward(params, tokens, hook) the same from tokens; trace(params, batch) -> Trace.
+    decayed(params) -> a tree of booleans: the parameters that weight decay applies to, if not all. mean_loss(params,
+    batch) is the mean loss where it is taken over all predictions at once and not over tasks, which rounds differently.
+    null_losses(batch) -> [B]: those of a predictor that ignores the context, by which `analysis.llc` measures
+    saturation. alone_without_vmap: a run alone is trained without an axis of runs, which for decoders is faster and for
+    other models slower. Code that replaces losses must replace mean_loss and null_losses too.
     """
 
     init: Callable[[Array], Params]
@@ -56,6 +56,7 @@ class Model(NamedTuple):
     decayed: Callable[[Params], Any] | None = None
     mean_loss: Callable[[Params, Batch], Array] | None = None
     null_losses: Callable[[Batch], Array] | None = None
+    alone_without_vmap: bool = False
 
     def loss(self, params: Params, batch: Batch) -> Array:
         """The mean of the losses: what training minimises."""

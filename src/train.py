@@ -1,10 +1,10 @@
 """Training: one pure step, a chunk of steps inside one jit, and packs of runs that train together.
 
 A pack is W runs of equal static shape under `vmap`; what may differ between them is in `Hyperparameters`. A single run
-is a pack of one. A run's bits depend on its values, the width and the thread count, not on its place in the pack or its
-companions. On several devices the runs of a pack are sharded or, if they cannot be divided, the tasks of each batch.
-Batches are drawn inside the loop, so the host is needed only between chunks. The number of steps in a chunk is a
-runtime value: it changes neither the program nor a bit of the result.
+is a pack of one, of some models without `vmap`. A run's bits depend on its values, the width and the thread count, not
+on its place in the pack or its companions. On several devices the runs of a pack are sharded or, if they cannot be
+divided, the tasks of each batch. Batches are drawn inside the loop, so the host is needed only between chunks. The
+number of steps in a chunk is a runtime value: it changes neither the program nor a bit of the result.
 """
 
 from __future__ import annotations
@@ -171,12 +171,12 @@ def make_trainer(
         state: TrainState, pack: Hyperparameters, shared: Shared, start: Array, stop: Array
     ) -> tuple[TrainState, ChunkInfo]:
         width = pack.lr.shape
-        sharded = mesh.shard_tasks(*width)
+        sharded, bare = mesh.shard_tasks(*width), model_of(shared).alone_without_vmap
         info = ChunkInfo(jnp.full(width, jnp.nan, pack.lr.dtype), jnp.full(width, NEVER, jnp.int32))
 
         def body(index: Array, carry: tuple[TrainState, ChunkInfo]) -> tuple[TrainState, ChunkInfo]:
             state, info = carry
-            state, loss = of_each_run(partial(step, sharded), state, pack, shared, index)
+            state, loss = of_each_run(partial(step, sharded), bare, state, pack, shared, index)
             state = mesh.shard_runs(state, *width)
             bad = jnp.where(jnp.isfinite(loss), NEVER, index + 1)
             return state, ChunkInfo(loss, jnp.minimum(info.diverged_at, bad))
@@ -191,15 +191,15 @@ def make_trainer(
             gradient_norm = optax.tree.norm(trained_part(config, gradient))
             return Norms(gradient_norm, optax.tree.norm(state.params), scheduled(run.lr, config, index))
 
-        return of_each_run(of_run, state, pack)
+        return of_each_run(of_run, model_of(shared).alone_without_vmap, state, pack)
 
     init_all = jax.jit(jax.vmap(init, in_axes=(0, None)))
     return Trainer(init_all, jax.jit(chunk, donate_argnums=0), mesh.placed, jax.jit(norms))
 
 
-def of_each_run(of_run: Callable[..., Any], state: TrainState, pack: Hyperparameters, *of_all: Any) -> Any:
-    """What a function gives for each run of a pack: of one without `vmap`, under which products are slower."""
-    if pack.lr.shape != (1,):
+def of_each_run(of_run: Callable[..., Any], bare: bool, state: TrainState, pack: Hyperparameters, *of_all: Any) -> Any:
+    """What a function gives for each run of a pack, by `vmap`; bare: for a run alone by the function itself."""
+    if not bare or pack.lr.shape != (1,):
         return jax.vmap(of_run, in_axes=(0, 0, *(None,) * len(of_all)))(state, pack, *of_all)
     alone_state, alone = jax.tree.map(lambda leaf: leaf[0], (state, pack))
     return jax.tree.map(lambda leaf: leaf[None], of_run(alone_state, alone, *of_all))

@@ -98,7 +98,8 @@ def model_of(
         errors = _errors(names, jnp.zeros(shape), batch) * batch.counted
         return errors.sum(axis=1) / batch.counted.sum(axis=1)
 
-    return plain._replace(losses=losses, mean_loss=by_length if lengths else mean_loss, null_losses=null_losses)
+    mean = by_length if lengths else mean_loss
+    return plain._replace(losses=losses, mean_loss=mean, null_losses=null_losses, alone_without_vmap=True)
 
 
 def _first_pairs(batch: FunctionBatch, pairs: int) -> FunctionBatch:

@@ -69,7 +69,7 @@ def test_a_family_trains_on_four_devices_as_on_one(family: str, workshop: Worksh
 @pytest.mark.slow
 def test_a_run_that_was_stopped_goes_on_on_other_devices(workshop: Workshop, lsa1_run: Path, tmp_path: Path) -> None:
     """From its checkpoint, on four devices instead of one; meta.json says so."""
-    run, words = tmp_path / "run", [LSA1, *SIZES, *EVERY_CHUNK, "--out", tmp_path / "run"]
+    run, words = tmp_path / "run", [LSA1, *SIZES, *EVERY_CHUNK, "--kernel", "xla", "--out", tmp_path / "run"]
     flags = f"--xla_force_host_platform_device_count={DEVICES}"
     killed = workshop.run(*words, INTERRUPT="after:step_00000060.safetensors:SIGKILL", PYTHONPATH=INTERRUPTED)
     assert killed.returncode == -9

@@ -82,6 +82,30 @@ def test_a_pack_agrees_with_the_runs_alone():
             np.testing.assert_allclose(in_pack, by_itself[0], atol=1e-5)
 
 
+def test_a_run_alone_without_vmap_is_the_run_up_to_rounding():
+    """Of a model that asks for it; a pack of two has `vmap`."""
+    widths = []
+    scale = jax.custom_batching.custom_vmap(lambda value: value)
+
+    @scale.def_vmap
+    def _(width, is_batched, value):
+        widths.append(width)
+        return value, is_batched[0]
+
+    def batches(data_key, step, batched, shared):
+        return batch_fn(data_key, step, {"scale": scale(batched["scale"])})
+
+    bare = MODEL._replace(alone_without_vmap=True)
+    program = make_trainer(lambda shared: bare, CONFIG.training, batches)
+    found, expected = trained([run(0)], 30, program=program), trained([run(0)], 30)
+    norms = [each.norms(expected[0], stacked([run(0)]), NOTHING, jnp.int32(30)) for each in (program, trainer())]
+    for one, other in zip(*map(jax.tree.leaves, ((found, norms[0]), (expected, norms[1]))), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)  # as packs and single runs
+    assert not widths
+    trained([run(0), run(1)], 1, program=program)
+    assert widths == [2]
+
+
 def test_blocks_of_a_batch_give_its_loss_and_gradient(x64):
     made = MODEL.init(key(1)), batch_fn(key(2), 0, {"scale": 1.0})
     params, batch = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), made)
