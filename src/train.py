@@ -191,7 +191,8 @@ def make_trainer(
             gradient_norm = optax.tree.norm(trained_part(config, gradient))
             return Norms(gradient_norm, optax.tree.norm(state.params), scheduled(run.lr, config, index))
 
-        return of_each_run(of_run, model_of(shared).alone_without_vmap, state, pack)
+        found: Norms = of_each_run(of_run, model_of(shared).alone_without_vmap, state, pack)
+        return found
 
     init_all = jax.jit(jax.vmap(init, in_axes=(0, None)))
     return Trainer(init_all, jax.jit(chunk, donate_argnums=0), mesh.placed, jax.jit(norms))
