@@ -177,15 +177,18 @@ def worst(rows: Sequence[Mapping[str, Any]], name: str) -> str:
 
 
 def place(row: Mapping[str, Any]) -> str:
-    """Where the claim stands: the paper, and the figure in it."""
-    figure = str(row["figure"])
+    """Where the claim stands: the paper, and the figure in it if it has a number."""
+    figure, paper = str(row["figure"]), str(row["paper"]).split(",")[0]
     if row["paper"] == OURS:
         return "ours"
     if figure.startswith(("Th. ", "Sec. ", "Prop. ", "App. ")):
-        return f"{row['paper'].split(',')[0]}, {figure}"
-    words = {"code": "published code", "depth": "depth curve", "1, depth": "Fig. 1, depth curve"}
-    numbered = f"App. {figure}" if figure.startswith("A.") else f"Fig. {figure}"
-    return f"{row['paper'].split(',')[0]}, {words.get(figure, numbered)}"
+        return f"{paper}, {figure}"
+    words = {"code": "published code", "depth": "depth curve", "1, depth": "Fig. 1, depth curve", "text": "text"}
+    if figure in words:
+        return f"{paper}, {words[figure]}"
+    if not any(letter.isdigit() for letter in figure):
+        return paper
+    return f"{paper}, App. {figure}" if figure.startswith("A.") else f"{paper}, Fig. {figure}"
 
 
 def cell(text: str) -> str:

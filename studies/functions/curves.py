@@ -14,18 +14,18 @@ from icl_lab.studies.functions import measures
 from icl_lab.studies.functions.runs import RUNS
 from icl_lab.studies.runs import summary_part
 
-MODELS, REFERENCE, RIVAL, NEIGHBOURS = (
+MODELS, REFERENCE, BASELINE, NEIGHBOURS = (
     "Trained Transformer",
     "Bayes, or the best known",
-    "rival",
+    "baseline",
     "3 nearest neighbours",
 )
-# runs -> its panel, the reference and the rival
+# runs -> its panel, the reference and the baseline
 BESIDE = {
-    "linear": ("linear, rival: averaging", "bayes", "averaging"),
-    "sparse_linear": ("sparse linear, rival: lasso", "bayes", "lasso"),
-    "decision_tree": ("trees, rival: boosted trees on signs", "bayes", "boosted_trees_on_signs"),
-    "relu_network": ("two-layer networks, rival: network by Adam", "arc_cosine_regression", "adam_network"),
+    "linear": ("linear, baseline: averaging", "bayes", "averaging"),
+    "sparse_linear": ("sparse linear, baseline: lasso", "bayes", "lasso"),
+    "decision_tree": ("trees, baseline: boosted trees on signs", "bayes", "boosted_trees_on_signs"),
+    "relu_network": ("two-layer networks, baseline: network by Adam", "arc_cosine_regression", "adam_network"),
 }
 PARTS = {0.25: "after a quarter of the pairs", 0.5: "after half", 1.0: "after all but the query"}
 # class -> its words
@@ -79,9 +79,9 @@ SHIFTS = {
 
 
 def beside_baselines(run: Path, name: str) -> Series:
-    """Losses by position: of the model, the reference, the rival, and 3 nearest neighbours."""
-    panel, reference, rival = BESIDE[name]
-    who = {MODELS: MODEL, REFERENCE: reference, RIVAL: rival, NEIGHBOURS: "nearest_neighbours"}
+    """Losses by position: of the model, the reference, a baseline, and 3 nearest neighbours."""
+    panel, reference, baseline = BESIDE[name]
+    who = {MODELS: MODEL, REFERENCE: reference, BASELINE: baseline, NEIGHBOURS: "nearest_neighbours"}
     found = {}
     for series, predictor in who.items():
         values = measures.losses(run, predictor)

@@ -11,7 +11,7 @@ FACTS: dict[str, tuple[str, ...]] = {
         "linear_error_late",
         "noisy_excess",
     ),
-    "A decoder trained on a class errs less than general methods do on its context.": (
+    "A decoder that is trained on a class predicts better than general methods.": (
         "sparse_over_lasso",
         "tree_over_boosting",
         "tree_excess",
@@ -20,7 +20,7 @@ FACTS: dict[str, tuple[str, ...]] = {
     "Conjunctions are learnt, parities are not.": ("conjunctions_excess", "parities_learnt"),
     "Decoders gain from the context in every other class.": ("further_least_gain",),
     "A decoder averages over two noise levels, as Bayes does.": ("noise_averaged",),
-    "A decoder of linear functions stands quadrants, and no other covariance or scale of the inputs.": (
+    "A decoder of linear functions predicts well from a context in one orthant, and badly at another covariance or scale of the inputs.": (
         "shift_quadrants",
         "shift_subspace",
         "shift_skewed",

@@ -214,6 +214,8 @@ def test_a_page_says_which_paper_and_no_number_that_is_none() -> None:
     figures = {"2a": "Fig. 2a", "A.10": "App. A.10", "code": "published code", "1, depth": "Fig. 1, depth curve"}
     for figure, words in figures.items():
         assert place(row(A_STUDY, bounded._replace(figure=figure), None)) == f"von Oswald et al. 2023, {words}"
+    assert place(row(A_STUDY, bounded._replace(figure="text"), None)) == "von Oswald et al. 2023, text"
+    assert place(row(A_STUDY, bounded._replace(figure="curves"), None)) == "von Oswald et al. 2023"
     assert measured_words(row(A_STUDY, bounded, measured(2e10, 2e10))) == "over 100000 [over 100000, over 100000]"
     assert measured_words(row(A_STUDY, bounded, measured(2e-5, 2e-5))) == "0.00002 [0.00002, 0.00002]"
     for name in (PAGE, "task_diversity.md", "reproduction.md"):
