@@ -195,7 +195,7 @@ def reference_of(run: Path) -> str:
 
 
 def distance_over_pool(run: Path, step: int | None = None) -> float:
-    """On fresh functions, the model's excess over the reference over that of the pool's posterior.
+    """On fresh functions, the model's excess over the reference, divided by the excess of the pool's posterior.
 
     1 where it memorises. An excess of squared errors over Bayes is the squared distance to Bayes. At a step it is that
     of the record's prompts, fewer than those of the test.

@@ -13,6 +13,8 @@ import pytest
 
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.families.regression.task import make_model
+from icl_lab.families.task import model_of
+from icl_lab.lab.configs.presets import preset, resolve
 from icl_lab.src.config import TrainConfig
 from icl_lab.src.data import sample_batch
 from icl_lab.src.data_config import DataConfig
@@ -104,6 +106,16 @@ def test_a_run_alone_without_vmap_is_the_run_up_to_rounding():
     assert not widths
     trained([run(0), run(1)], 1, program=program)
     assert widths == [2]
+
+
+@pytest.mark.parametrize(
+    ("name", "bare"),
+    [("tiny", True), ("functions_tiny", True), ("lsa1", False), ("languages", False), ("markov", False)],
+)
+def test_models_that_are_faster_alone_without_vmap_ask_for_it(name, bare):
+    """As benchmarks/performance.md has them."""
+    config = resolve(preset(name))
+    assert model_of(config).alone_without_vmap == bare
 
 
 def test_blocks_of_a_batch_give_its_loss_and_gradient(x64):
