@@ -4,13 +4,14 @@ python -m analysis.function_shifts --run DIR [--half_subspace --x_twice ...]
 
 A flag asks for a shift; without any, all are measured. A shift *breaks* a model if its loss exceeds that of the best
 baseline under the same shift by more than .1 of the variance of the labels there, or by .1 nats, and the 95 % interval
-of the excess lies above 0. Training is unchanged.
+of the excess lies above 0. Training is unchanged. No baseline knows the shift, but for penalties, which are chosen on
+other prompts of the same shift. With --fitted trees, boosting and networks by Adam are among the baselines.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -38,6 +39,9 @@ from icl_lab.src.statistics import mean_and_error
 from icl_lab.store import layout
 from icl_lab.store.atomic import write_csv
 
+# how the names of predictors begin that are no baselines: of the model, and of those that are told more than a prompt
+NO_BASELINES = (MODEL, baselines.ORACLE, "member_")
+SLOW = tuple(name for name in baselines.REFITTED if name != "lasso")
 BREAKS = 0.1  # of the labels' variance, or nats
 INTERVAL = 1.96  # standard errors
 LONGER, OTHERS = "longer_prompts", "other_classes"
@@ -50,7 +54,7 @@ FURTHER = {
 
 
 class Measured(NamedTuple):
-    """The losses [b] of the model and of predictors at a position, and the variance of the labels there."""
+    """Losses [b] of the model and of predictors at a position, and the labels' variance there over the class's."""
 
     position: int
     losses: dict[str, np.ndarray]
@@ -66,39 +70,44 @@ def _draw(seed: jax.Array, purpose: jax.Array, function: FunctionClass, size: Si
 _labelled = jax.jit(labelled, static_argnums=0)
 
 
-def measure(loaded: LoadedRun, names: list[str], count: int) -> list[dict[str, Any]]:
+def measure(
+    loaded: LoadedRun, names: list[str], count: int, leaving_out: Collection[str] = SLOW
+) -> list[dict[str, Any]]:
     """Writes function_shifts.csv, a row for each shift, position and predictor; gives those of the model.
 
-    These say whether it broke. Of another class the shift has its name.
+    These say whether it broke. Of another class the shift has its name. Some baselines are left out.
     """
+    shifted = partial(measured, count=count, leaving_out=leaving_out)
     rows: list[dict[str, Any]] = []
     kept: LoadedRun = replace(loaded, config=replace(loaded.config, test_tasks=count))
     for name in names:
         if name == LONGER:
-            rows += _rows(kept.config, name, measured(longer(kept), SHIFTS[NONE], count))
+            rows += _rows(kept.config, name, shifted(longer(kept), SHIFTS[NONE]))
         elif name == OTHERS:
             for other in other_classes(kept.config):
-                rows += _rows(kept.config, other.kind, measured(on_class(kept, other), SHIFTS[NONE], count))
+                rows += _rows(kept.config, other.kind, shifted(on_class(kept, other), SHIFTS[NONE]))
         else:
-            rows += _rows(kept.config, name, measured(kept, SHIFTS[name], count))
+            rows += _rows(kept.config, name, shifted(kept, SHIFTS[name]))
     write_csv(loaded.run / layout.FUNCTION_SHIFTS, rows)
     return [row for row in rows if row["predictor"] == MODEL]
 
 
-def measured(loaded: LoadedRun, shift: Shift, count: int) -> Iterator[Measured]:
-    """The losses under a shift, at each position where it is defined."""
+def measured(loaded: LoadedRun, shift: Shift, count: int, leaving_out: Collection[str]) -> Iterator[Measured]:
+    """The losses under a shift, at each position where it is defined, or of a query at some of them."""
     config = loaded.config
-    size, dim = task.size_of(config), config.data.dim
-    drawn = _draw(
-        np.uint32(config.data_seed), np.uint32(Purpose.TEST_SET), config.function, size, count, task.pool_of(config)
+    size, dim, pool = task.size_of(config), config.data.dim, task.pool_of(config)
+    seed, chosen_on = np.uint32(config.data_seed), min(count, baselines.CHOOSING_PROMPTS)
+    drawn, other = (
+        _draw(seed, np.uint32(purpose), config.function, size, prompts, pool)
+        for purpose, prompts in ((Purpose.TEST_SET, count), (Purpose.FITTED, chosen_on))
     )
     positions = [k for k in range(size.num_pairs) if shift.has(k, dim)]
-    x = np.asarray(drawn.x, np.float64)
     # prompts of their own for each of some positions, or the same for all
     groups = [[k] for k in shown_positions(positions)] if shift.of_query else [positions]
     for group in filter(None, groups):
-        batch = relabelled(config, drawn, x, shift, group[0])
-        losses = losses_on(loaded, batch, shift)
+        batch, others = (relabelled(config, each, shift, group[0]) for each in (drawn, other))
+        asked = baselines.Asked(config, group if shift.of_query else None, others)
+        losses = losses_on(loaded, batch, asked, leaving_out)
         for k in group:
             yield Measured(k, {name: values[:, k] for name, values in losses.items()}, _variance(config, batch, k))
 
@@ -109,15 +118,16 @@ def shown_positions(positions: list[int], most: int = 8) -> list[int]:
     return [positions[round(float(place))] for place in places]
 
 
-def relabelled(config: FunctionsConfig, drawn: Drawn, x: np.ndarray, shift: Shift, k: int) -> FunctionBatch:
+def relabelled(config: FunctionsConfig, drawn: Drawn, shift: Shift, k: int) -> FunctionBatch:
     """The prompts of a shift at a position: inputs changed, labels anew, then what it does to labels."""
+    x = np.asarray(drawn.x, np.float64)
     random = np.random.default_rng([config.data_seed, 17])  # the same for all positions: one basis for a shift
     inputs = jnp.asarray(shift.inputs(x, k, random), jnp.float32)
     batch = _labelled(config.function, drawn._replace(x=inputs), jnp.ones(x.shape[1]))
     y, target = np.asarray(batch.y) * np.float32(shift.scale), np.asarray(batch.y_query) * np.float32(shift.scale)
     if shift.noise:
-        variance = config.function.variance(config.data.dim)
-        shrunk = np.float32((variance / (variance + shift.noise**2)) ** 0.5)
+        variance = _variances(config, batch)[:, None]
+        shrunk = ((variance / (variance + shift.noise**2)) ** 0.5).astype(np.float32)
         noise = shift.noise * random.standard_normal(y.shape).astype(np.float32)
         y, target = shrunk * (y + noise), shrunk * target
     if shift.permuted:
@@ -128,24 +138,32 @@ def relabelled(config: FunctionsConfig, drawn: Drawn, x: np.ndarray, shift: Shif
     return found
 
 
-def losses_on(loaded: LoadedRun, batch: FunctionBatch, shift: Shift) -> dict[str, np.ndarray]:
-    """The losses [b, K] of the model and of the predictors that are not fitted anew at each position."""
+def losses_on(
+    loaded: LoadedRun, batch: FunctionBatch, asked: baselines.Asked, leaving_out: Collection[str]
+) -> dict[str, np.ndarray]:
+    """The losses [b, K] of the model and of predictors."""
     function = loaded.config.function
     said: dict[str, np.ndarray] = {MODEL: task.predictions_of(loaded.model, loaded.params, batch)}
-    slow = {name for name in function.baselines if name in baselines.REFITTED}
     said |= {
         name: values
-        for name, values in baselines.predictions_on(loaded.config, batch, leaving_out=slow)
+        for name, values in baselines.predictions_on(asked, batch, leaving_out)
         if isinstance(values, np.ndarray)
     }
     return {name: task.errors_of(function, values, task.first(batch, len(values))) for name, values in said.items()}
+
+
+def _variances(config: FunctionsConfig, batch: FunctionBatch) -> np.ndarray:
+    """The variance [B] of the labels of each prompt's class."""
+    of_members = np.array([member.variance(config.data.dim) for member in config.function.members])
+    found: np.ndarray = of_members[np.asarray(batch.member)]
+    return found
 
 
 def _variance(config: FunctionsConfig, batch: FunctionBatch, k: int) -> float:
     """The variance of targets at a position over that of the class; 1 of labels that are no numbers."""
     if {member.target for member in config.function.members} != {NUMBER}:
         return 1.0
-    return float(np.var(np.asarray(batch.y_query)[:, k])) / config.function.variance(config.data.dim)
+    return float(np.var(np.asarray(batch.y_query)[:, k] / np.sqrt(_variances(config, batch))))
 
 
 def longer(loaded: LoadedRun) -> LoadedRun:
@@ -156,7 +174,8 @@ def longer(loaded: LoadedRun) -> LoadedRun:
         f"positions is {config.model.positions!r}, so prompts are at most {config.data.num_pairs} pairs long, as in "
         "training; train with --config.positions=rotary, sinusoidal or none",
     )
-    grown = replace(config, data=replace(config.data, num_pairs=GROWS * config.data.num_pairs))
+    evaluated = config.as_evaluated()  # a curriculum of longer prompts might not end
+    grown = replace(evaluated, data=replace(config.data, num_pairs=GROWS * config.data.num_pairs))
     return replace(loaded, config=grown, model=task.make_model(grown))
 
 
@@ -178,14 +197,14 @@ def other_classes(config: FunctionsConfig) -> list[FunctionClass]:
 def on_class(loaded: LoadedRun, function: FunctionClass) -> LoadedRun:
     """The run on fresh functions of another class."""
     data = replace(loaded.config.data, num_functions=float("inf"), num_prompts=float("inf"))
-    return replace(loaded, config=replace(loaded.config, function=function, data=data))
+    return replace(loaded, config=replace(loaded.config.as_evaluated(), function=function, data=data))
 
 
 def _rows(config: FunctionsConfig, shift: str, found: Iterator[Measured]) -> Iterator[dict[str, Any]]:
-    """The rows of a shift. The excess of the model is over the predictor with the least mean loss at the position."""
+    """The rows of a shift. The excess of the model is over the baseline with the least mean loss at the position."""
     for each in found:
-        means = {name: float(values.mean()) for name, values in each.losses.items() if name != MODEL}
-        known = {name: mean for name, mean in means.items() if np.isfinite(mean)}
+        means = {name: float(values.mean()) for name, values in each.losses.items()}
+        known = {name: mean for name, mean in means.items() if np.isfinite(mean) and not name.startswith(NO_BASELINES)}
         best = min(known, key=lambda name: known[name])
         for name, values in each.losses.items():
             loss, error = mean_and_error(values)
@@ -204,6 +223,7 @@ def add_flags(parser: cli.Parser) -> None:
     """A flag for each shift."""
     for name, text in {**{name: shift.text for name, shift in SHIFTS.items()}, **FURTHER}.items():
         parser.add_argument(f"--{name}", action="store_true", help=text)
+    parser.add_argument("--fitted", action="store_true", help="also baselines that are fitted anew, in minutes a shift")
     parser.add_argument("--prompts", type=Whole(2), default=1000, help="prompts of each shift")
 
 
@@ -217,7 +237,7 @@ def of_flags(run: Path, flags: argparse.Namespace) -> list[dict[str, Any]]:
         require(not reason, f"{name} is not defined: {reason}")
     every = [name for name, shift in SHIFTS.items() if not shift.why_not(config.function)]
     every += [LONGER] * (config.model.positions not in LEARNED) + [OTHERS]
-    return measure(loaded, asked or every, flags.prompts)
+    return measure(loaded, asked or every, flags.prompts, () if flags.fitted else SLOW)
 
 
 COMMAND = Command(

@@ -46,7 +46,8 @@ def measure_test_set(loaded: LoadedRun) -> dict[str, Any]:
     """Losses on the test prompts with standard errors over prompts: means over positions, and by position [K].
 
     `excesses` [K] of a predictor are the model's loss less its own, on the prompts that it is computed of; their errors
-    are those of paired differences. functions.csv has a row for each set, position and predictor, with medians.
+    are those of paired differences. `bayes_sampling_loss` is what sampling adds to the loss of Bayes. functions.csv has
+    a row for each set, position and predictor, with medians.
     """
     config = loaded.config
     numbers: dict[str, Any] = {"tasks": config.test_tasks}
@@ -56,6 +57,8 @@ def measure_test_set(loaded: LoadedRun) -> dict[str, Any]:
         errors = errors_on(loaded, prefix, batch)
         of_set = by_position(prefix, errors)
         numbers |= _numbers(prefix, errors, of_set)
+        if config.function.is_sampled:
+            numbers[f"{prefix}_{baselines.BAYES}_sampling_loss"] = baselines.sampling_loss(config.function, batch)
         rows += of_set
     write_csv(loaded.run / layout.FUNCTIONS, rows)
     return numbers
@@ -84,7 +87,7 @@ def errors_on(loaded: LoadedRun, prefix: str, batch: FunctionBatch) -> Errors:
     function = loaded.config.function
     predicted: dict[str, np.ndarray] = {MODEL: task.predictions_of(loaded.model, loaded.params, batch)}
     undefined = {}
-    for name, said in baselines.predictions_on(loaded.config, batch):
+    for name, said in baselines.predictions_on(baselines.Asked(loaded.config), batch):
         if isinstance(said, str):
             undefined[name] = said
         else:

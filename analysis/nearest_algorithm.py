@@ -10,7 +10,8 @@ other one, are from one another at the same step:
 
 Algorithms that predict the same at a position, such as least squares and Bayes of a linear class without noise, are one
 there; those that predict as the best constant does, as all but a pool's do without pairs, are the prior. Baselines that
-are fitted anew at each position are left out, and the oracle, which is told more than a prompt.
+are fitted anew at each position are left out, and those whose penalties are chosen on other prompts; and the oracle,
+which is told more than a prompt.
 """
 
 from __future__ import annotations
@@ -60,9 +61,10 @@ class Algorithms(NamedTuple):
 
 def algorithms_on(config: FunctionsConfig, batch: FunctionBatch) -> Algorithms:
     """The algorithms of a run that are defined, on the first prompts: as many as all of them are computed of."""
+    leaving_out = {*baselines.CHOSEN, *baselines.REFITTED}
     found = {
         name: values
-        for name, values in baselines.predictions_on(config, batch, leaving_out=baselines.REFITTED)
+        for name, values in baselines.predictions_on(baselines.Asked(config), batch, leaving_out)
         if isinstance(values, np.ndarray) and name != baselines.ORACLE
     }
     shared = min(map(len, found.values()))

@@ -103,7 +103,11 @@ def measure(prompts: int, logger: Logger) -> Iterator[Cost]:
         for kind in FUNCTION_CLASSES:
             of_class: dict[str, Any] = {"function.kind": kind, "dim": DIM, "num_pairs": PAIRS, "test_tasks": prompts}
             config = config_of("functions_tiny", **of_class)
-            found = [(config, name) for name in baselines.predictors(config) if not name.startswith("member_")]
+            found = [
+                (config, name)
+                for name in baselines.predictors(baselines.Asked(config))
+                if not name.startswith("member_")
+            ]
             if config.function.has_pools and baselines.POOL not in seen:
                 found.append((config_of("functions_tiny", num_functions=POOL_SIZE, **of_class), baselines.POOL))
             for config, name in found:
@@ -127,7 +131,7 @@ def _cost(config: Any, name: str, prompts: int) -> Cost:
     count = min(prompts, config.fitted_prompts) if fitted else prompts
     batch = task.prompts(config, Purpose.TEST_SET, count)
     shown = baselines.Shown(*(np.asarray(leaf) for leaf in (batch.x, batch.y, batch.member)))
-    predict = baselines.predictors(config)[name].predict
+    predict = baselines.predictors(baselines.Asked(config))[name].predict
     began = time.process_time()
     predict(shown)
     seconds = time.process_time() - began

@@ -15,12 +15,17 @@ from icl_lab.baselines.functions.posterior import NOISE_FREE, Posterior, before,
 from icl_lab.baselines.functions.prefixes import pairs
 from icl_lab.src.checks import in_range
 
+PENALTIES = (NOISE_FREE, 0.001, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # of ridge, among which the best is chosen
+
 
 def kernel_posterior(kernel: np.ndarray, y: ArrayLike, noise_variance: float = NOISE_FREE) -> Posterior:
-    """The posterior of labels y [B, N] with covariance kernel [B, N, N] and noise of a variance above 0."""
+    """The posterior of labels y [B, N] with covariance kernel [B, N, N] and noise of a variance above 0.
+
+    A variance below `NOISE_FREE` counts as that: it would be lost in the rounding of the kernel.
+    """
     in_range("noise_variance", noise_variance, 0, open_low=True)
     labels = np.asarray(y, np.float64)
-    factor = np.linalg.cholesky(kernel + noise_variance * np.eye(kernel.shape[-1]))
+    factor = np.linalg.cholesky(kernel + max(noise_variance, NOISE_FREE) * np.eye(kernel.shape[-1]))
     deviations = np.einsum("bkk->bk", factor)
     mean, white = np.zeros_like(labels), np.zeros_like(labels)
     for k in range(labels.shape[1]):
@@ -39,6 +44,23 @@ def linear_posterior(
     inputs, labels = pairs(x, y)
     kernel = weight_variance * np.einsum("bid,bjd->bij", inputs, inputs, optimize=True)
     return kernel_posterior(kernel, labels, noise_variance)
+
+
+def ridge(x: ArrayLike, y: ArrayLike, penalties: np.ndarray) -> np.ndarray:
+    """Predictions [B, N]: x_k.(X^T X + penalty_k I)^-1 X^T y of the pairs before, a penalty for each position [N]."""
+    found = np.empty(np.shape(y))
+    for penalty in np.unique(penalties):
+        at = penalties == penalty
+        found[:, at] = linear_posterior(x, y, float(penalty)).mean[:, at]
+    return found
+
+
+def chosen_penalties(x: ArrayLike, y: ArrayLike, targets: ArrayLike) -> np.ndarray:
+    """The penalty of `PENALTIES` with the least mean squared error at each position [N], on prompts not tested."""
+    wanted = np.asarray(targets, np.float64)
+    errors = [np.mean((linear_posterior(x, y, each).mean - wanted) ** 2, axis=0) for each in PENALTIES]
+    chosen: np.ndarray = np.asarray(PENALTIES)[np.argmin(errors, axis=0)]
+    return chosen
 
 
 def arc_cosine_kernel(x: ArrayLike) -> np.ndarray:

@@ -15,7 +15,6 @@ from icl_lab.src.batch import Batch
 from icl_lab.src.checks import in_range, require
 
 PUBLISHED = (1.0, 0.1, 0.01, 0.001, 0.0001)  # the penalties of Garg et al. 2022
-GRID = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)  # among which the best is chosen
 
 
 def lasso(
@@ -44,7 +43,7 @@ def chosen_penalties(
     y: ArrayLike,
     positions: Sequence[int] | None = None,
     targets: ArrayLike | None = None,
-    grid: Sequence[float] = GRID,
+    grid: Sequence[float] = PUBLISHED,
 ) -> np.ndarray:
     """The penalty of the grid with the least mean squared error at each position [P], on prompts that are not tested.
 

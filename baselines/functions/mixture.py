@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from icl_lab.baselines.functions.posterior import Posterior, weighted
+from icl_lab.baselines.functions.posterior import Posterior, Sampled, weighted
 from icl_lab.src.checks import require
 
 
-def mixture(parts: Sequence[Posterior], priors: Sequence[float] | None = None) -> Posterior:
+def mixture(parts: Sequence[Posterior | Sampled], priors: Sequence[float] | None = None) -> Posterior:
     """The posterior of functions whose class is drawn first: mean_k = sum_c p_ck mean_ck, p_ck ~ pi_c evidence_ck.
 
     priors [C] are equal if not given. The evidences must be densities of the same things: labels that are numbers, or
@@ -19,7 +19,7 @@ def mixture(parts: Sequence[Posterior], priors: Sequence[float] | None = None) -
     return weighted(_log_weights(parts, priors), np.stack([part.mean for part in parts], axis=1))
 
 
-def class_probabilities(parts: Sequence[Posterior], priors: Sequence[float] | None = None) -> np.ndarray:
+def class_probabilities(parts: Sequence[Posterior | Sampled], priors: Sequence[float] | None = None) -> np.ndarray:
     """p_ck [B, C, N]: the probability of each class given what entry k has seen."""
     log_weights = _log_weights(parts, priors)
     weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
@@ -27,7 +27,7 @@ def class_probabilities(parts: Sequence[Posterior], priors: Sequence[float] | No
     return probabilities
 
 
-def _log_weights(parts: Sequence[Posterior], priors: Sequence[float] | None) -> np.ndarray:
+def _log_weights(parts: Sequence[Posterior | Sampled], priors: Sequence[float] | None) -> np.ndarray:
     """log pi_c + log evidence [B, C, N]."""
     given = [1 / len(parts)] * len(parts) if priors is None else list(priors)
     fits = len(given) == len(parts) and min(given) > 0 and abs(sum(given) - 1) < 1e-6

@@ -17,13 +17,12 @@ import numpy as np
 from icl_lab.baselines.functions import adam_network, gaussian, lasso, linear, nearest, trees
 from icl_lab.baselines.functions.finite import pool_posterior
 from icl_lab.baselines.functions.mixture import class_probabilities
-from icl_lab.baselines.functions.posterior import before
+from icl_lab.baselines.functions.posterior import Sampled, before
 from icl_lab.families.functions import task
 from icl_lab.families.functions.batch import FunctionBatch
 from icl_lab.families.functions.classes.mixtures import members_posteriors
 from icl_lab.families.functions.config import FunctionsConfig
-from icl_lab.families.functions.function_class import CLASSES, NUMBER, SIGN, FunctionClass, Parameters
-from icl_lab.families.functions.sequences import is_listed
+from icl_lab.families.functions.function_class import CLASSES, MOST_LISTED, NUMBER, SIGN, FunctionClass, Parameters
 from icl_lab.lab.environment import UnusableEnvironment
 from icl_lab.src.checks import ConfigError
 from icl_lab.src.prng import Purpose
@@ -31,6 +30,7 @@ from icl_lab.src.prng import Purpose
 CERTAIN = 1e-12  # a probability of 0 or 1 is taken to be so far from it
 CHOOSING_PROMPTS = 1000  # at most, that penalties are chosen on
 FITTED_POSITIONS = 8  # at which methods are fitted anew
+SAMPLED_PROMPTS = 50  # of which the error of sampling is computed
 LABELS_AT_ONCE = 2**20  # of a pool's functions, in memory
 MOST_LABELS = 2**27  # of a pool's functions, that are compared with labels in all
 NEIGHBOURS = 3
@@ -54,8 +54,31 @@ class Predictor(NamedTuple):
     prompts: int
 
 
-def predictors(config: FunctionsConfig, leaving_out: Collection[str] = ()) -> dict[str, Predictor]:
+class Asked(NamedTuple):
+    """What baselines are made for: a run, on prompts as in training, unless the others say otherwise.
+
+    positions: where methods are fitted anew. chosen_on: prompts on which penalties are chosen.
+    """
+
+    config: FunctionsConfig
+    positions: Sequence[int] | None = None
+    chosen_on: FunctionBatch | None = None
+
+    def fitted_at(self) -> Sequence[int]:
+        """The positions at which methods are fitted anew."""
+        return fitted_positions(self.config.data.num_pairs) if self.positions is None else self.positions
+
+    def others(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Inputs, labels and targets of the prompts on which penalties are chosen."""
+        other = other_prompts(self.config) if self.chosen_on is None else self.chosen_on
+        part = task.first(other, CHOOSING_PROMPTS)
+        x, y, targets = (np.asarray(leaf, np.float64) for leaf in (part.x, part.y, part.y_query))
+        return x, y, targets
+
+
+def predictors(asked: Asked, leaving_out: Collection[str] = ()) -> dict[str, Predictor]:
     """The predictors of a run, by name, without baselines that are left out."""
+    config = asked.config
     function, count = config.function, config.test_tasks
     found = {PRIOR: Predictor(constant(config), count)}
     if has_posterior(function, config.data.dim):
@@ -65,14 +88,16 @@ def predictors(config: FunctionsConfig, leaving_out: Collection[str] = ()) -> di
     if len(function.members) > 1:
         most = min(count, function.posterior_prompts)
         found |= {name: Predictor(predict, most) for name, predict in of_members(function).items()}
-    return found | {name: BASELINES[name](config) for name in function.baselines if name not in leaving_out}
+    return found | {name: BASELINES[name](asked) for name in function.baselines if name not in leaving_out}
 
 
 def predictions_on(
-    config: FunctionsConfig, batch: FunctionBatch, leaving_out: Collection[str] = ()
+    asked: Asked, batch: FunctionBatch, leaving_out: Collection[str] = ()
 ) -> Iterator[tuple[str, np.ndarray | str]]:
     """(name, predictions on the first b prompts, as many as it is for) of each predictor; or why it is not defined."""
-    for name, predictor in predictors(config, leaving_out).items():
+    if reason := not_listed(asked.config):
+        yield BAYES, reason
+    for name, predictor in predictors(asked, leaving_out).items():
         part = Shown(*(np.asarray(leaf)[: predictor.prompts] for leaf in (batch.x, batch.y, batch.member)))
         try:
             yield name, predictor.predict(part)
@@ -126,7 +151,30 @@ def has_posterior(function: FunctionClass, dim: int) -> bool:
     """Whether a class's posterior is known: given by the class, or over its functions, all of which are listed."""
     if len(function.members) > 1:
         return all(has_posterior(member, dim) for member in function.members)
-    return type(function).posterior is not FunctionClass.posterior or is_listed(function, dim)
+    return type(function).posterior is not FunctionClass.posterior or function.is_listed(dim)
+
+
+def not_listed(config: FunctionsConfig) -> str:
+    """Why a finite class has no posterior; "" if it has one, or is not finite."""
+    function, dim = config.function, config.data.dim
+    if has_posterior(function, dim) or function.count(dim) == math.inf:
+        return ""
+    return f"the posterior is over a list of all functions, and {function.count(dim):.3g} are more than {MOST_LISTED}"
+
+
+def sampling_loss(function: FunctionClass, batch: FunctionBatch) -> float:
+    """What sampling adds to the loss of Bayes, in nats: the mean of e^2 / (2 (1 - m^2)) of mean labels m of error e.
+
+    Of a mixture it is that of the prompts whose class has labels -1 and 1. It is computed of some prompts.
+    """
+    part = task.first(batch, SAMPLED_PROMPTS)
+    found = members_posteriors(function.members, np.asarray(part.x), np.asarray(part.y))
+    added = [
+        (each.standard_error**2 / (2 * (1 - each.mean**2)))[np.asarray(part.member) == number]
+        for number, each in enumerate(found)
+        if isinstance(each, Sampled)
+    ]
+    return float(np.mean(np.concatenate(added)))
 
 
 def bayes(config: FunctionsConfig) -> Predictor:
@@ -241,18 +289,19 @@ def _chosen(values: np.ndarray, numbers: np.ndarray) -> np.ndarray:
 # --- baselines that a class names ---
 
 
-def _closed(means: Callable[..., np.ndarray], **options: Any) -> Callable[[FunctionsConfig], Predictor]:
+def _closed(means: Callable[..., np.ndarray], **options: Any) -> Callable[[Asked], Predictor]:
     """A method of (x, y) that is quick: of all test prompts."""
-    return lambda config: Predictor(
-        lambda batch: as_predictions(config.function.target, means(batch.x, batch.y, **options)), config.test_tasks
+    return lambda asked: Predictor(
+        lambda batch: as_predictions(asked.config.function.target, means(batch.x, batch.y, **options)),
+        asked.config.test_tasks,
     )
 
 
-def _fitted(means: Callable[..., np.ndarray], **options: Any) -> Callable[[FunctionsConfig], Predictor]:
+def _fitted(means: Callable[..., np.ndarray], **options: Any) -> Callable[[Asked], Predictor]:
     """A method of (x, y, positions) that is fitted anew for each: of some prompts at some positions."""
 
-    def of_run(config: FunctionsConfig) -> Predictor:
-        at = fitted_positions(config.data.num_pairs)
+    def of_run(asked: Asked) -> Predictor:
+        config, at = asked.config, asked.fitted_at()
 
         def predict(batch: Shown) -> np.ndarray:
             return _at(at, means(batch.x, batch.y, positions=at, **options), batch.y.shape)
@@ -274,31 +323,42 @@ def _at(positions: Sequence[int], values: np.ndarray, shape: tuple[int, ...]) ->
     return found
 
 
-def _neighbours(config: FunctionsConfig) -> Predictor:
+def _neighbours(asked: Asked) -> Predictor:
     """3 nearest neighbours; of signs by Laplace's rule, as a vote of 3 is not certain."""
-    target = config.function.members[0].target
+    target = asked.config.function.members[0].target
 
     def predict(batch: Shown) -> np.ndarray:
         means = nearest.nearest_neighbours(batch.x, batch.y)
         votes = np.minimum(np.arange(batch.y.shape[1]), NEIGHBOURS)
         return as_predictions(target, means * (votes / (votes + 2))[None] if target == SIGN else means)
 
-    return Predictor(predict, config.test_tasks)
+    return Predictor(predict, asked.config.test_tasks)
 
 
-def _lasso(config: FunctionsConfig) -> Predictor:
+def _ridge(asked: Asked) -> Predictor:
+    """Ridge regression with a penalty for each position, chosen on other prompts."""
+
+    def predict(batch: Shown) -> np.ndarray:
+        return gaussian.ridge(batch.x, batch.y, gaussian.chosen_penalties(*asked.others()))
+
+    return Predictor(predict, asked.config.test_tasks)
+
+
+def _lasso(asked: Asked) -> Predictor:
     """Lasso with a penalty for each position, chosen on other prompts."""
 
     def predict(batch: Shown) -> np.ndarray:
-        other = task.first(other_prompts(config), CHOOSING_PROMPTS)
-        x, y = np.asarray(other.x, np.float64), np.asarray(other.y, np.float64)
-        return lasso.lasso(batch.x, batch.y, lasso.chosen_penalties(x, y).tolist())
+        at = range(batch.y.shape[1]) if asked.positions is None else asked.positions
+        x, y, targets = asked.others()
+        penalties = lasso.chosen_penalties(x, y, at, targets).tolist()
+        return _at(at, lasso.lasso(batch.x, batch.y, penalties, at), batch.y.shape)
 
-    return Predictor(predict, min(CHOOSING_PROMPTS, config.test_tasks))
+    return Predictor(predict, min(CHOOSING_PROMPTS, asked.config.test_tasks))
 
 
-BASELINES: dict[str, Callable[[FunctionsConfig], Predictor]] = {
+BASELINES: dict[str, Callable[[Asked], Predictor]] = {
     "least_squares": _closed(linear.least_squares),
+    "ridge": _ridge,
     "averaging": _closed(linear.averaging),
     "least_squares_on_squares": _closed(linear.least_squares_on_squares),
     "arc_cosine_regression": _closed(gaussian.arc_cosine_regression),
@@ -310,5 +370,7 @@ BASELINES: dict[str, Callable[[FunctionsConfig], Predictor]] = {
     "boosted_trees_on_signs": _fitted(trees.boosted_trees, on_signs=True),
     "adam_network": _fitted(adam_network.adam_network),
 }
+# those whose penalties are chosen on other prompts
+CHOSEN = ("ridge", "lasso")
 # those that are fitted anew at each position
 REFITTED = ("lasso", "greedy_tree", "greedy_tree_on_signs", "boosted_trees", "boosted_trees_on_signs", "adam_network")

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 
 from icl_lab.families.functions.batch import FunctionBatch
 from icl_lab.families.functions.classes.linear import Linear
-from icl_lab.families.functions.function_class import LOSSES, OWN, FunctionClass
+from icl_lab.families.functions.function_class import LOSSES, MOST_LISTED, OWN, FunctionClass
 from icl_lab.lab.configs.family import DecoderRun, Family, Preset, flag_of
 from icl_lab.lab.configs.run import made_of
 from icl_lab.lab.flag_types import INFINITY, Either, Whole
@@ -129,10 +129,21 @@ class FunctionsConfig(DecoderRun):
             data.num_functions == math.inf or function.has_pools,
             f"num_functions is {data.num_functions}, but a mixture, {function.kind}, has no pool of functions",
         )
+        require(
+            math.inf in (data.num_functions, count) or function.is_listed(data.dim),
+            f"num_functions is {data.num_functions}, but a pool of different functions is drawn from a list, and the "
+            f"{count:.3g} functions of the class {function.kind} of {data.dim} inputs are more than {MOST_LISTED}",
+        )
         is_pool = min(data.num_functions, data.num_prompts) < math.inf
         require(
-            not (self.curriculum.is_on and is_pool),
-            "a pool has functions and prompts of all inputs, so it cannot have a curriculum; leave out one of them",
+            not (self.curriculum.start_dims and is_pool),
+            "a pool has functions and prompts of all inputs, so their number cannot grow; leave out start_dims or the "
+            "pool",
+        )
+        require(
+            not 0 < self.curriculum.start_dims < function.least_inputs,
+            f"start_dims is {self.curriculum.start_dims}; functions of the class {function.kind} need "
+            f"{function.least_inputs} inputs",
         )
         fitting = function.losses
         require(

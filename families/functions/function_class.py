@@ -24,16 +24,17 @@ if TYPE_CHECKING:
     from jax import Array
 
     from icl_lab.baselines.functions.finite import Likelihood
-    from icl_lab.baselines.functions.posterior import Posterior
+    from icl_lab.baselines.functions.posterior import Posterior, Sampled
 
 Parameters = Any  # of one function: a pytree of arrays
 OWN = "class"  # the word that leaves a model's loss to the class
+MOST_LISTED = 2**16  # functions of a class, of which all are listed
 NUMBER, SIGN, CLASSES = "number", "sign", "classes"  # targets: a number, -1 or 1, one of C
 # target -> the losses that fit it, its own first
 LOSSES = {NUMBER: ("half_squared_error", "absolute_error"), SIGN: ("logistic_loss",), CLASSES: ("cross_entropy",)}
 # the methods that a class may name, which `families.functions.baselines` has
 BASELINES = (
-    *("least_squares", "averaging", "nearest_neighbours", "least_squares_on_squares", "arc_cosine_regression"),
+    *("least_squares", "ridge", "averaging", "nearest_neighbours", "least_squares_on_squares", "arc_cosine_regression"),
     *("lasso", "greedy_tree", "greedy_tree_on_signs", "boosted_trees", "boosted_trees_on_signs", "adam_network"),
 )
 
@@ -91,6 +92,11 @@ class FunctionClass(OfKinds):
     def check(self, dim: int, num_pairs: int) -> None:
         """`ConfigError` if the class has no functions of D inputs, or prompts of N pairs."""
 
+    @property
+    def least_inputs(self) -> int:
+        """How many active inputs a function needs."""
+        return 1
+
     def points(self, dim: int) -> int:
         """Pairs of a prompt where nobody says how many."""
         return 2 * dim + 1
@@ -136,6 +142,10 @@ class FunctionClass(OfKinds):
         """The number of functions."""
         return math.inf
 
+    def is_listed(self, dim: int) -> bool:
+        """Whether all functions can be listed."""
+        return self.count(dim) <= MOST_LISTED
+
     def every(self, dim: int) -> Parameters:
         """The parameters of all functions, in NumPy with a leading axis [M]; of a class that is finite."""
         raise NotImplementedError(f"{type(self).__name__} lacks every")
@@ -157,7 +167,7 @@ class FunctionClass(OfKinds):
         """log p(x | function) [N] of inputs, up to what is the same for all functions: 0 unless they are planted."""
         return jnp.zeros(x.shape[0])
 
-    def posterior(self, x: np.ndarray, y: np.ndarray) -> Posterior | None:
+    def posterior(self, x: np.ndarray, y: np.ndarray) -> Posterior | Sampled | None:
         """The exact posterior of prompts x [B, N, D] and y [B, N], in NumPy; None where there is no closed form.
 
         Of a finite class it is that over `every`, and need not be given.

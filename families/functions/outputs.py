@@ -34,6 +34,7 @@ LABELS = {
     "pool": "the pool's posterior (exact)",
     "prior": "the best constant",
     "least_squares": "least squares",
+    "ridge": "ridge regression",
     "averaging": "averaging",
     "least_squares_on_squares": "least squares on squares",
     "arc_cosine_regression": "arc-cosine kernel regression",
@@ -157,6 +158,10 @@ def summary_lines(summary: Mapping[str, Any], run: Path, config: FunctionsConfig
             lines.append(f"    {label_of(config, name):<32}" + "".join(f"{cell:>14}" for cell in (*cells, mean)))
         reasons = {name: numbers.get(f"{prefix}_{name}_loss_reason") for name in LABELS}
         lines += [f"    {LABELS[name]:<32}  not defined: {reason}" for name, reason in reasons.items() if reason]
+        if f"{prefix}_bayes_sampling_loss" in numbers:
+            lines.append(
+                f"    sampling adds about {numbers[f'{prefix}_bayes_sampling_loss']:.1g} nats to the loss of Bayes"
+            )
         if f"{prefix}_scale" in numbers:
             known = [_number(numbers[f"{prefix}_scales"][k]) for k in at]
             scales = ["" if math.isnan(value) else f"{value:.3f}" for value in known]

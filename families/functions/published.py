@@ -10,6 +10,7 @@ position's vector, and that of the read-out, b, to the last layer norm's offset,
 from __future__ import annotations
 
 import re
+import zipfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -106,9 +107,9 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
     """The arrays of a file by their names from _read_in, _backbone or _read_out on."""
     if path.suffix == ".npz":
         try:
-            with np.load(path, allow_pickle=False) as archive:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
                 found = {name: np.asarray(archive[name]) for name in archive}
-        except (OSError, ValueError) as error:
+        except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
             raise StoreError(f"{path} is no npz archive of arrays: {error}") from None
     else:
         found = dict(read_safetensors(path)[0])

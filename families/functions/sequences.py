@@ -1,7 +1,7 @@
 """Prompts of functions of a class: fresh ones, or of a pool; pure functions of keys.
 
-Function number m of a pool is a function of the pool's key and m alone, so pools are nested. Of a class that is finite
-and small enough to be listed, the pool's functions are different ones: all functions are put in order by log p_m + g_m,
+Function number m of a pool is a function of the pool's key and m alone, so pools are nested. Those of a finite class,
+which has pools only if it can be listed, are different ones: all functions are put in order by log p_m + g_m,
 g_m standard Gumbel, which is sampling from the prior without replacement, and a pool is the first M.
 """
 
@@ -20,7 +20,6 @@ from icl_lab.families.functions.config import Curriculum
 from icl_lab.families.functions.function_class import FunctionClass, Parameters
 from icl_lab.src.prng import Purpose, purpose_key
 
-MOST_LISTED = 2**16  # functions of a class, of which all are listed
 FUNCTIONS, PROMPTS = 0, 1  # parts of a pool's key
 
 
@@ -43,14 +42,9 @@ class Pool(NamedTuple):
     order: Array | np.ndarray
 
 
-def is_listed(function: FunctionClass, dim: int) -> bool:
-    """Whether all functions of a class can be listed."""
-    return function.count(dim) <= MOST_LISTED
-
-
 def order_of(key: Array, function: FunctionClass, dim: int) -> np.ndarray:
     """The order [M_all] of a pool's functions; empty for a class that is not listed."""
-    if not is_listed(function, dim):
+    if not function.is_listed(dim):
         return np.zeros(0, np.int32)
     shape = (int(function.count(dim)),)
     gumbel = np.asarray(jax.random.gumbel(jax.random.fold_in(key, FUNCTIONS), shape), np.float64)

@@ -43,7 +43,7 @@ class Shift(NamedTuple):
 
     def why_not(self, function: FunctionClass) -> str:
         """Why a class has no such shift; "" if it has."""
-        if self.of_gaussians and type(function).inputs is not FunctionClass.inputs:
+        if self.of_gaussians and any(type(each).inputs is not FunctionClass.inputs for each in function.members):
             return "inputs of this class are not N(0, I)"
         if self.of_numbers and {member.target for member in function.members} != {NUMBER}:
             return "labels of this class are not numbers"

@@ -11,7 +11,7 @@ from icl_lab.lab.loaded_plugins import LOADED
 from icl_lab.runners.flags import read
 from icl_lab.src.registries import FUNCTION_CLASSES
 from icl_lab.sweeps.grid import Grid
-from tests.doors import Refused, ran, refused
+from tests.doors import Ran, Refused, ran, refused
 from tests.lab.test_plugins import fresh, written
 
 __all__ = ["fresh", "ran", "refused"]
@@ -83,7 +83,16 @@ def test_a_baseline_that_is_not_there_is_refused_before_training(tmp_path: Path,
     text = CUBES.replace("    power", '    baselines = ("magic",)\n    power', 1)
     file = written(tmp_path / "cubes.py", HEAD + text)
     said = refused(RUNNER, "--plugin", file, "--function", "cubes", "--out", "run")
-    assert said.startswith("error: baselines is 'magic'; it must be one of least_squares, averaging")
+    assert said.startswith("error: baselines is 'magic'; it must be one of least_squares, ridge, averaging")
+
+
+def test_several_numbers_a_label_are_refused_before_training(tmp_path: Path, ran: Ran, fresh: None) -> None:
+    file = written(tmp_path / "cubes.py", HEAD + CUBES.replace("x**self.power @ parameters", "x[:, :2]"))
+    done = ran(RUNNER, "--plugin", file, "--function", "cubes", "--num_pairs", 7, "--out", tmp_path / "run")
+    assert (done.status, (tmp_path / "run").exists()) == (2, False)
+    assert done.err.startswith(
+        "error: labels of 7 inputs have the shape (7, 2) in the class cubes; a label is one number"
+    )
 
 
 def test_the_example_of_the_page_has_at_most_30_lines(root: Path) -> None:

@@ -28,6 +28,7 @@ SETTINGS = {
 }
 SIZES = [*f"--steps 30 --dim {DIM}".split(), *(f"--config.{name}={value}" for name, value in SETTINGS.items())]
 POOL = ["--function", "noisy_linear", "--num_functions", "4", "--start_points", "0"]
+GROWING = "--start_dims 1 --dims_every 10 --start_points 2 --points_every 8".split()
 QUICK = {"XLA_FLAGS": "--xla_backend_optimization_level=0"}
 FILES = {
     *("config.json", "meta.json", "metrics.jsonl", "metrics_summary.json", "params.safetensors", "params.pkl", ".lock"),
@@ -110,14 +111,24 @@ def test_the_command_prints_meaning_first_and_a_table_by_position(run: Path, wor
 
 
 @pytest.mark.slow
-def test_a_killed_run_ends_with_the_bytes_of_one_that_was_not(run: Path, workshop: Workshop, tmp_path: Path) -> None:
-    line = [RUNNER, *SIZES, *POOL, *EVERY_CHUNK, "--out", tmp_path / "run"]
-    for place in ("before:step_00000015.safetensors:SIGKILL", "before:predictions.npz:SIGKILL"):
-        killed = workshop.run(*line, INTERRUPT=place, PYTHONPATH=INTERRUPTED, **QUICK)
+@pytest.mark.parametrize("grows", [False, True])
+def test_a_killed_run_ends_with_the_bytes_of_one_that_was_not(
+    grows: bool, run: Path, workshop: Workshop, tmp_path: Path
+) -> None:
+    """On a pool, and with prompts that grow while it is killed."""
+    line = [RUNNER, *SIZES, *(GROWING if grows else POOL), *EVERY_CHUNK]
+    whole = run
+    if grows:
+        whole = tmp_path / "whole"
+        done = workshop.run(*line, "--out", whole, **QUICK)
+        assert done.returncode == 0, done.stderr
+    line += ["--out", tmp_path / "run"]
+    for place in ("step_00000015.safetensors", "predictions.npz"):
+        killed = workshop.run(*line, INTERRUPT=f"before:{place}:SIGKILL", PYTHONPATH=INTERRUPTED, **QUICK)
         assert killed.returncode == -9, f"{place}: {killed.stderr}"
     done = workshop.run(*line, **QUICK)
     assert done.returncode == 0, done.stderr
-    assert results(tmp_path / "run") == results(run)
+    assert results(tmp_path / "run") == results(whole)
 
 
 @pytest.mark.parametrize(

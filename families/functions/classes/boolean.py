@@ -122,6 +122,11 @@ class Parities(Boolean):
         """k is at most D."""
         require(self.parity_size <= dim, f"parity_size is {self.parity_size}; it must be at most dim, {dim}")
 
+    @property
+    def least_inputs(self) -> int:
+        """k."""
+        return self.parity_size
+
     def sample(self, key: Array, active: Array) -> Array:
         """The subset [D]."""
         return some_of(key, active, self.parity_size)

@@ -23,11 +23,9 @@ SAMPLED = 500  # prompts of which a posterior is sampled
 OF_SIGNS = ("nearest_neighbours",)
 
 
-def _of_samples(found: Sampled) -> Posterior:
+def _of_samples(found: Sampled) -> Sampled:
     """A posterior by sampling, which is never more certain than its samples are."""
-    from icl_lab.baselines.functions.posterior import Posterior
-
-    return Posterior(np.clip(found.mean, CERTAIN - 1, 1 - CERTAIN), found.log_evidence)
+    return found._replace(mean=np.clip(found.mean, CERTAIN - 1, 1 - CERTAIN))
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ class LinearClassification(FunctionClass):
         """sign(w.x)."""
         return jnp.where(x @ parameters >= 0, 1.0, -1.0)
 
-    def posterior(self, x: np.ndarray, y: np.ndarray) -> Posterior:
+    def posterior(self, x: np.ndarray, y: np.ndarray) -> Sampled:
         """By sampling."""
         from icl_lab.baselines.functions.sign_sampling import sign_posterior
 
@@ -82,7 +80,7 @@ class LogisticRegression(LinearClassification):
 
         return finite.bernoulli()
 
-    def posterior(self, x: np.ndarray, y: np.ndarray) -> Posterior:
+    def posterior(self, x: np.ndarray, y: np.ndarray) -> Sampled:
         """By sampling."""
         from icl_lab.baselines.functions.logistic_sampling import logistic_posterior
 

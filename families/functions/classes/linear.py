@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from icl_lab.baselines.functions.posterior import Posterior
 
 COSTLY = 4096  # prompts of which a costly posterior is computed
-OF_NUMBERS: tuple[str, ...] = ("least_squares", "averaging", "nearest_neighbours")
+OF_NUMBERS: tuple[str, ...] = ("least_squares", "ridge", "averaging", "nearest_neighbours")
 
 
 def some_of(key: Array, active: Array, count: int) -> Array:
@@ -93,6 +93,11 @@ class SparseLinear(Linear):
     def check(self, dim: int, num_pairs: int) -> None:
         """s is at most D."""
         require(self.sparsity <= dim, f"sparsity is {self.sparsity}; it must be at most dim, {dim}")
+
+    @property
+    def least_inputs(self) -> int:
+        """s."""
+        return self.sparsity
 
     def sample(self, key: Array, active: Array) -> Array:
         """The weights w [D], those that are not 0 among active inputs."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from icl_lab.families.functions.classes.labelled import SAMPLED, LogisticRegression
-from icl_lab.families.functions.classes.linear import Linear, NoisyLinear
+from icl_lab.families.functions.classes.linear import OF_NUMBERS, Linear, NoisyLinear
 from icl_lab.families.functions.classes.smooth import Fourier
 from icl_lab.families.functions.function_class import NUMBER, SIGN, FunctionClass, Parameters
 from icl_lab.src.checks import require
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from jax import Array
 
-    from icl_lab.baselines.functions.posterior import Posterior
+    from icl_lab.baselines.functions.posterior import Posterior, Sampled
 
 
 NEVER = -1e9  # the logarithm of a probability of 0
@@ -85,7 +85,7 @@ class Mixture(FunctionClass):
         return mixture(members_posteriors(self.members, x, y)) if same else None
 
 
-def members_posteriors(members: Sequence[FunctionClass], x: np.ndarray, y: np.ndarray) -> list[Posterior]:
+def members_posteriors(members: Sequence[FunctionClass], x: np.ndarray, y: np.ndarray) -> list[Posterior | Sampled]:
     """Each member's posterior. Labels that are all -1 or 1 are a class's whose labels are signs, if there is one."""
     import numpy as np
 
@@ -99,7 +99,9 @@ def members_posteriors(members: Sequence[FunctionClass], x: np.ndarray, y: np.nd
             are_signs = np.cumsum(np.abs(y) != 1, axis=1) == 0
             wrong = are_signs if member.target == NUMBER else ~are_signs
             wrong = np.concatenate([np.zeros_like(wrong[:, :1]), wrong[:, :-1]], axis=1)
-            part = part._replace(log_evidence=np.where(wrong, NEVER, 0.0))
+            # densities of numbers and probabilities of signs are not compared: what is alone of its kind has 0
+            is_alone = sum(other.target == member.target for other in members) == 1
+            part = part._replace(log_evidence=np.where(wrong, NEVER, 0.0 if is_alone else part.log_evidence))
         found.append(part)
     return found
 
@@ -109,6 +111,7 @@ class TwoNoiseLevels(Mixture):
     """y = w.x + noise, w ~ N(0, I), whose noise has one of two standard deviations. Bayes averages two ridges."""
 
     kind: str = "two_noise_levels"
+    baselines = OF_NUMBERS
     low_noise: float = field(0.25, "the lower standard deviation of the labels' noise", low=0, high=1e3, open_low=True)
     high_noise: float = field(1.0, "the higher standard deviation of the labels' noise", low=0, high=1e3, open_low=True)
 
@@ -142,6 +145,7 @@ class FourierOrders(Mixture):
     """Fourier series of order 1 to K, all as likely. Bayes weighs all orders by their evidence."""
 
     kind: str = "fourier_orders"
+    baselines = OF_NUMBERS
     most_waves: int = field(3, "the highest order of a Fourier series", low=2, high=100)
 
     @property

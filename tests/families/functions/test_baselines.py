@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from icl_lab.baselines.functions.logistic_sampling import logistic_posterior
 from icl_lab.families.functions import baselines, task
 from icl_lab.families.functions.classes.boolean import Conjunctions, Majority
-from icl_lab.families.functions.classes.labelled import NearestNeighbour, Prototypes
+from icl_lab.families.functions.classes.labelled import LogisticRegression, NearestNeighbour, Prototypes
 from icl_lab.families.functions.classes.linear import Linear, NoisyLinear
 from icl_lab.families.functions.classes.mixtures import RegressionOrClassification, TwoNoiseLevels
 from icl_lab.families.functions.config import FunctionModel, FunctionsConfig, PromptData
@@ -33,7 +34,7 @@ def config_of(function: Any, **data: Any) -> FunctionsConfig:
 def said_of(config: FunctionsConfig, purpose: Purpose = Purpose.TEST_SET) -> tuple[Any, dict[str, Any]]:
     """Test prompts in float64, and what predictors say of them."""
     batch = task.prompts(config, purpose, COUNT)
-    said = dict(baselines.predictions_on(config, batch))
+    said = dict(baselines.predictions_on(baselines.Asked(config), batch))
     return batch._replace(x=np.asarray(batch.x, float), y=np.asarray(batch.y, float)), said
 
 
@@ -131,6 +132,34 @@ def test_every_class_has_a_constant_and_baselines_that_are_defined(name: str) ->
         assert len(errors[fitted]) == 3
         known = ~np.isnan(errors[fitted]).any(axis=0)
         assert [*np.flatnonzero(known)] == baselines.fitted_positions(9)
+
+
+def test_ridge_has_a_penalty_for_each_position_that_serves_other_prompts() -> None:
+    """Of noisy labels it is next to Bayes, which is told the noise; without noise it is least squares."""
+    _, said = said_of(replace(config_of(Linear()), test_tasks=400))
+    np.testing.assert_allclose(said["ridge"][:, 1:], said["least_squares"][:, 1:], atol=1e-3)
+    batch, said = said_of(replace(config_of(NoisyLinear(noise_std=1.0)), test_tasks=400))
+    losses = {
+        name: task.errors_of(NoisyLinear(), said[name], batch).mean(axis=0) for name in ("ridge", "bayes", "prior")
+    }
+    assert (losses["ridge"] < 1.1 * losses["bayes"] + 1e-9).all()
+    assert losses["ridge"][-1] < 0.7 * losses["prior"][-1]
+
+
+def test_a_class_that_cannot_be_listed_has_no_bayes_and_the_reason_is_said() -> None:
+    _, said = said_of(config_of(Majority(), dim=18))
+    assert said["bayes"] == "the posterior is over a list of all functions, and 1.31e+05 are more than 65536"
+
+
+def test_what_sampling_adds_to_the_loss_of_bayes_is_what_more_samples_take_away() -> None:
+    """Of logistic functions: the loss of the mean of 512 samples less that of 16 384, to a factor of three."""
+    function = LogisticRegression()
+    batch = task.prompts(replace(config_of(function), test_tasks=50), Purpose.TEST_SET, 50)
+    x, y = np.asarray(batch.x, float), np.asarray(batch.y, float)
+    few = [logistic_posterior(x, y, seed=seed).mean for seed in range(4)]
+    many = logistic_posterior(x, y, samples=2**14).mean
+    added = np.mean([(mean - many) ** 2 / (2 * (1 - many**2)) for mean in few])
+    assert added / 3 < baselines.sampling_loss(function, batch) < 3 * added
 
 
 def test_constants_are_the_share_of_labels() -> None:

@@ -97,3 +97,20 @@ def program_of(config: FunctionsConfig) -> str:
     )
     pack = Hyperparameters(keys, keys, jnp.full(2, 1e-3), batched)
     return trainer.chunk.lower(trainer.init(pack, {}), pack, {}, jnp.int32(0), jnp.int32(1)).as_text()
+
+
+def test_in_a_pack_a_run_with_growing_prompts_trains_as_it_does_beside_others() -> None:
+    """Its bits depend on its own values and on the pack's width, whatever trains beside it."""
+    config = replace(config_of(), curriculum=replace(GROWING, start_dims=1, dims_every=5))
+    model = task.make_model(config)
+    trainer = make_trainer(lambda shared: model, config.training, task.batches(config))
+    ends = []
+    for other in (1, 2):
+        keys = jnp.stack([key(0), key(other)])
+        batched = jax.tree.map(lambda leaf: jnp.stack([jnp.asarray(leaf)] * 2), task.batched(config))
+        pack = Hyperparameters(keys, keys, jnp.full(2, 1e-3), batched)
+        state, _ = trainer.chunk(trainer.init(pack, {}), pack, {}, jnp.int32(0), jnp.int32(14))
+        ends.append(state.params)
+    first, second = (jax.tree.leaves(jax.tree.map(np.asarray, params)) for params in ends)
+    assert all((one[0] == other[0]).all() for one, other in zip(first, second, strict=True))
+    assert any((one[1] != other[1]).any() for one, other in zip(first, second, strict=True))

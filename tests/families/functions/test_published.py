@@ -166,5 +166,8 @@ def test_other_files_are_refused(weights: dict[str, np.ndarray], tmp_path: Path)
     with pytest.raises(StoreError, match=r"other\.npz"):
         published.read(tmp_path / "other.npz")
     np.savez(tmp_path / "pickled.npz", weights=np.array([{}], dtype=object))
-    with pytest.raises(StoreError, match="no npz archive of arrays"):
-        published.read(tmp_path / "pickled.npz")
+    (tmp_path / "cut.npz").write_bytes((tmp_path / "other.npz").read_bytes()[:300])
+    (tmp_path / "empty.npz").touch()
+    for name in ("pickled", "cut", "empty"):
+        with pytest.raises(StoreError, match="no npz archive of arrays"):
+            published.read(tmp_path / f"{name}.npz")

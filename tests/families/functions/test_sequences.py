@@ -114,6 +114,13 @@ def test_a_curriculum_is_a_function_of_the_step_that_ends_at_all_inputs_and_pair
     assert (np.asarray(evaluated.x) != 0).all()
 
 
+def test_points_grow_with_a_pool_too() -> None:
+    config = config_of(curriculum=Curriculum(start_points=3, points_every=10), num_functions=2)
+    batch = task.batches(config)(key(0), jnp.int32(10), task.batched(config), {})
+    assert len(rows(weights(batch))) == 2
+    np.testing.assert_array_equal(np.asarray(batch.counted)[0], [1, 1, 1, 1, 1, 0])
+
+
 def test_predictions_that_do_not_count_change_no_loss() -> None:
     model = task.make_model(BASE)
     params = jax.jit(model.init)(key(0))
@@ -139,6 +146,18 @@ def test_predictions_that_do_not_count_change_no_loss() -> None:
         (
             lambda: config_of(curriculum=Curriculum(start_dims=2, dims_every=5), num_functions=4),
             "a pool has functions and prompts of all inputs",
+        ),
+        (
+            lambda: config_of(SparseLinear(sparsity=3), Curriculum(start_dims=2, dims_every=5)),
+            "start_dims is 2; functions of the class sparse_linear need 3 inputs",
+        ),
+        (
+            lambda: config_of(Parities(), Curriculum(start_dims=1, dims_every=5)),
+            "start_dims is 1; functions of the class parities need 2 inputs",
+        ),
+        (
+            lambda: config_of(Conjunctions(), dim=11, num_functions=4),
+            "num_functions is 4, but a pool of different functions is drawn from a list",
         ),
         (
             lambda: replace(config_of(Parities()), model=replace(BASE.model, loss="absolute_error")),
