@@ -29,8 +29,8 @@ PAGE = """# What baselines cost
 The table has the seconds of one core that predictions on {prompts} prompts of {pairs} pairs take, by
 [function class](functions.md). Inputs have dimension {dim}, the pool has {pool} functions, and other fields have their
 defaults. Trees, boosting and the network by Adam are fitted anew for each prediction. Runs evaluate them on fewer
-prompts, at {positions} positions; so does this table. The lasso first chooses its penalties on other prompts, which
-takes most of its time. The oracle and the likelier class cost what the mixture's posterior does. Costs are proportional
+prompts, at {positions} positions; so does this table. Ridge regression and the lasso first choose their
+penalties on other prompts, which takes most of their time. The oracle and the likelier class cost what the mixture's posterior does. Costs are proportional
 to the number of prompts, but for compilation.
 
 {rows}
