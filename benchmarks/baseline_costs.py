@@ -30,7 +30,8 @@ The table has the seconds of one core that predictions on {prompts} prompts of {
 [function class](functions.md). Inputs have dimension {dim}, the pool has {pool} functions, and other fields have their
 defaults. Trees, boosting and the network by Adam are fitted anew for each prediction. Runs evaluate them on fewer
 prompts, at {positions} positions; so does this table. Ridge regression and the lasso first choose their
-penalties on other prompts, which takes most of their time. The oracle and the likelier class cost what the mixture's posterior does. Costs are proportional
+penalties on other prompts, which takes most of their time. The oracle and the likelier class cost what the mixture's
+posterior does. Costs are proportional
 to the number of prompts, but for compilation.
 
 {rows}
