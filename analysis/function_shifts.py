@@ -23,7 +23,7 @@ import numpy as np
 
 from icl_lab.analysis.command import Command
 from icl_lab.analysis.loaded_run import LoadedRun, load_run
-from icl_lab.families.functions import baselines, task
+from icl_lab.families.functions import baselines, exact, task
 from icl_lab.families.functions.batch import FunctionBatch
 from icl_lab.families.functions.config import FunctionsConfig
 from icl_lab.families.functions.function_class import NUMBER, FunctionClass
@@ -40,7 +40,7 @@ from icl_lab.store import layout
 from icl_lab.store.atomic import write_csv
 
 # how the names of predictors begin that are no baselines: of the model, and of those that are told more than a prompt
-NO_BASELINES = (MODEL, baselines.ORACLE, "member_")
+NO_BASELINES = (MODEL, exact.ORACLE, "member_")
 SLOW = tuple(name for name in baselines.REFITTED if name != "lasso")
 BREAKS = 0.1  # of the labels' variance, or nats
 INTERVAL = 1.96  # standard errors

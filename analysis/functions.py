@@ -18,7 +18,7 @@ import numpy as np
 
 from icl_lab.analysis.command import Command
 from icl_lab.analysis.loaded_run import LoadedRun, load_run
-from icl_lab.families.functions import baselines, task
+from icl_lab.families.functions import baselines, exact, task
 from icl_lab.families.functions.batch import FunctionBatch
 from icl_lab.families.functions.outputs import summary_lines
 from icl_lab.src.prng import Purpose
@@ -58,7 +58,7 @@ def measure_test_set(loaded: LoadedRun) -> dict[str, Any]:
         of_set = by_position(prefix, errors)
         numbers |= _numbers(prefix, errors, of_set)
         if config.function.is_sampled:
-            numbers[f"{prefix}_{baselines.BAYES}_sampling_loss"] = baselines.sampling_loss(config.function, batch)
+            numbers[f"{prefix}_{baselines.BAYES}_sampling_loss"] = exact.sampling_loss(config.function, batch)
         rows += of_set
     write_csv(loaded.run / layout.FUNCTIONS, rows)
     return numbers

@@ -28,7 +28,7 @@ import numpy as np
 
 from icl_lab.analysis.command import Command
 from icl_lab.analysis.loaded_run import LoadedRun, load_run
-from icl_lab.families.functions import baselines, task
+from icl_lab.families.functions import baselines, exact, task
 from icl_lab.families.functions.batch import FunctionBatch
 from icl_lab.families.functions.config import FunctionsConfig
 from icl_lab.families.functions.distances import distances
@@ -65,7 +65,7 @@ def algorithms_on(config: FunctionsConfig, batch: FunctionBatch) -> Algorithms:
     found = {
         name: values
         for name, values in baselines.predictions_on(baselines.Asked(config), batch, leaving_out)
-        if isinstance(values, np.ndarray) and name != baselines.ORACLE
+        if isinstance(values, np.ndarray) and name != exact.ORACLE
     }
     shared = min(map(len, found.values()))
     predictions, part = {name: values[:shared] for name, values in found.items()}, task.first(batch, shared)

@@ -124,14 +124,14 @@ def _cost(config: Any, name: str, prompts: int) -> Cost:
 
     import numpy as np
 
-    from icl_lab.families.functions import baselines, task
+    from icl_lab.families.functions import baselines, exact, task
     from icl_lab.families.functions.outputs import LABELS
     from icl_lab.src.prng import Purpose
 
     fitted = name in baselines.REFITTED and name != "lasso"
     count = min(prompts, config.fitted_prompts) if fitted else prompts
     batch = task.prompts(config, Purpose.TEST_SET, count)
-    shown = baselines.Shown(*(np.asarray(leaf) for leaf in (batch.x, batch.y, batch.member)))
+    shown = exact.Shown(*(np.asarray(leaf) for leaf in (batch.x, batch.y, batch.member)))
     predict = baselines.predictors(baselines.Asked(config))[name].predict
     began = time.process_time()
     predict(shown)

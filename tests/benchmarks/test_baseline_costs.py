@@ -7,7 +7,8 @@ import pytest
 
 from icl_lab.benchmarks import baseline_costs
 from icl_lab.benchmarks.cases import config_of
-from icl_lab.families.functions.baselines import BASELINES, has_posterior
+from icl_lab.families.functions.baselines import BASELINES
+from icl_lab.families.functions.exact import has_posterior
 from icl_lab.families.functions.outputs import LABELS
 from icl_lab.src.checks import UsageError
 from icl_lab.src.registries import FUNCTION_CLASSES

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from icl_lab.baselines.functions.logistic_sampling import logistic_posterior
-from icl_lab.families.functions import baselines, task
+from icl_lab.families.functions import baselines, exact, task
 from icl_lab.families.functions.classes.boolean import Conjunctions, Majority
 from icl_lab.families.functions.classes.labelled import LogisticRegression, NearestNeighbour, Prototypes
 from icl_lab.families.functions.classes.linear import Linear, NoisyLinear
@@ -159,7 +159,7 @@ def test_what_sampling_adds_to_the_loss_of_bayes_is_what_more_samples_take_away(
     few = [logistic_posterior(x, y, seed=seed).mean for seed in range(4)]
     many = logistic_posterior(x, y, samples=2**14).mean
     added = np.mean([(mean - many) ** 2 / (2 * (1 - many**2)) for mean in few])
-    assert added / 3 < baselines.sampling_loss(function, batch) < 3 * added
+    assert added / 3 < exact.sampling_loss(function, batch) < 3 * added
 
 
 def test_constants_are_the_share_of_labels() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from icl_lab.families.functions import baselines, task
+from icl_lab.families.functions import exact, task
 from icl_lab.families.functions.classes.boolean import Conjunctions, Disjunctions, Majority, Parities
 from icl_lab.families.functions.classes.linear import SignVector
 from icl_lab.families.functions.config import FunctionModel, FunctionsConfig, PromptData
@@ -21,7 +21,7 @@ Described = Iterator[tuple[Callable[[np.ndarray], float], float, int]]  # label 
 def mean_of(function: Any, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The posterior's mean labels [B, N], over all functions of the class."""
     dim = x.shape[-1]
-    return baselines.posterior_over(function, function.every(dim), np.asarray(function.log_prior(dim)), x, y)
+    return exact.posterior_over(function, function.every(dim), np.asarray(function.log_prior(dim)), x, y)
 
 
 def juntas(dim: int, of_all: bool) -> Described:
