@@ -97,15 +97,15 @@ def measured(loaded: LoadedRun, shift: Shift, count: int, leaving_out: Collectio
     config = loaded.config
     size, dim, pool = task.size_of(config), config.data.dim, task.pool_of(config)
     seed, chosen_on = np.uint32(config.data_seed), min(count, baselines.CHOOSING_PROMPTS)
-    drawn, other = (
-        _draw(seed, np.uint32(purpose), config.function, size, prompts, pool)
+    drawn = {
+        purpose: _draw(seed, np.uint32(purpose), config.function, size, prompts, pool)
         for purpose, prompts in ((Purpose.TEST_SET, count), (Purpose.FITTED, chosen_on))
-    )
+    }
     positions = [k for k in range(size.num_pairs) if shift.has(k, dim)]
     # prompts of their own for each of some positions, or the same for all
     groups = [[k] for k in shown_positions(positions)] if shift.of_query else [positions]
     for group in filter(None, groups):
-        batch, others = (relabelled(config, each, shift, group[0]) for each in (drawn, other))
+        batch, others = (relabelled(config, each, shift, group[0], purpose) for purpose, each in drawn.items())
         asked = baselines.Asked(config, group if shift.of_query else None, others)
         losses = losses_on(loaded, batch, asked, leaving_out)
         for k in group:
@@ -118,11 +118,14 @@ def shown_positions(positions: list[int], most: int = 8) -> list[int]:
     return [positions[round(float(place))] for place in places]
 
 
-def relabelled(config: FunctionsConfig, drawn: Drawn, shift: Shift, k: int) -> FunctionBatch:
-    """The prompts of a shift at a position: inputs changed, labels anew, then what it does to labels."""
+def relabelled(config: FunctionsConfig, drawn: Drawn, shift: Shift, k: int, purpose: Purpose) -> FunctionBatch:
+    """The prompts of a shift at a position: inputs changed, labels anew, then what it does to labels.
+
+    The basis of a shift is the same at all positions and for all purposes; noise and orders are those of the purpose.
+    """
     x = np.asarray(drawn.x, np.float64)
-    random = np.random.default_rng([config.data_seed, 17])  # the same for all positions: one basis for a shift
-    inputs = jnp.asarray(shift.inputs(x, k, random), jnp.float32)
+    inputs = jnp.asarray(shift.inputs(x, k, np.random.default_rng([config.data_seed, 17])), jnp.float32)
+    random = np.random.default_rng([config.data_seed, 17, purpose])
     batch = _labelled(config.function, drawn._replace(x=inputs), jnp.ones(x.shape[1]))
     y, target = np.asarray(batch.y) * np.float32(shift.scale), np.asarray(batch.y_query) * np.float32(shift.scale)
     if shift.noise:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from icl_lab.baselines.functions.posterior import NOISE_FREE, Posterior, before, log_normal
-from icl_lab.baselines.functions.prefixes import pairs
+from icl_lab.baselines.functions.prefixes import best_penalties, pairs
 from icl_lab.src.checks import in_range
 
 PENALTIES = (NOISE_FREE, 0.001, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # of ridge, among which the best is chosen
@@ -57,10 +57,7 @@ def ridge(x: ArrayLike, y: ArrayLike, penalties: np.ndarray) -> np.ndarray:
 
 def chosen_penalties(x: ArrayLike, y: ArrayLike, targets: ArrayLike) -> np.ndarray:
     """The penalty of `PENALTIES` with the least mean squared error at each position [N], on prompts not tested."""
-    wanted = np.asarray(targets, np.float64)
-    errors = [np.mean((linear_posterior(x, y, each).mean - wanted) ** 2, axis=0) for each in PENALTIES]
-    chosen: np.ndarray = np.asarray(PENALTIES)[np.argmin(errors, axis=0)]
-    return chosen
+    return best_penalties(lambda penalty: linear_posterior(x, y, penalty).mean, PENALTIES, targets)
 
 
 def arc_cosine_kernel(x: ArrayLike) -> np.ndarray:

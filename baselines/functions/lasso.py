@@ -9,7 +9,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import ArrayLike
 
-from icl_lab.baselines.functions.prefixes import checked, pairs
+from icl_lab.baselines.functions.prefixes import best_penalties, checked, pairs
 from icl_lab.baselines.sparse import lasso_weights
 from icl_lab.src.batch import Batch
 from icl_lab.src.checks import in_range, require
@@ -53,9 +53,7 @@ def chosen_penalties(
     inputs, labels = pairs(x, y)
     found = checked(positions, inputs)
     wanted = (labels if targets is None else np.asarray(targets, np.float64))[:, found]
-    errors = [np.mean((lasso(inputs, labels, penalty, found) - wanted) ** 2, axis=0) for penalty in grid]
-    chosen: np.ndarray = np.asarray(grid)[np.argmin(errors, axis=0)]
-    return chosen
+    return best_penalties(lambda penalty: lasso(inputs, labels, penalty, found), grid, wanted)
 
 
 def _at(x: np.ndarray, y: np.ndarray, k: int, penalty: float) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Predictions at each position of a prompt, by a method that is fitted anew to the pairs before it."""
+"""Predictions at each position of a prompt, by a method that is fitted anew to the pairs before it; its penalties."""
 
 from __future__ import annotations
 
@@ -22,6 +22,15 @@ def at_positions(fitted: Fitted, x: ArrayLike, y: ArrayLike, positions: Sequence
     return np.stack(
         [fitted(x[:, :k], y[:, :k], x[:, k]) if k else np.zeros(len(x)) for k in checked(positions, x)], axis=1
     )
+
+
+def best_penalties(
+    of_penalty: Callable[[float], np.ndarray], penalties: Sequence[float], targets: ArrayLike
+) -> np.ndarray:
+    """The penalty for each position [P] whose predictions [B, P] have the least mean squared error to targets."""
+    errors = [np.mean((of_penalty(each) - np.asarray(targets, np.float64)) ** 2, axis=0) for each in penalties]
+    chosen: np.ndarray = np.asarray(penalties)[np.argmin(errors, axis=0)]
+    return chosen
 
 
 def pairs(x: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:

@@ -128,6 +128,21 @@ class FunctionClass(OfKinds):
         y = self.observe(key, label).astype(x.dtype)
         return y, y if self.observed_target else label.astype(x.dtype)
 
+    def check_labels(self, dim: int, num_pairs: int) -> None:
+        """`ConfigError` unless a label is one number. Nothing is computed."""
+
+        def drawn() -> tuple[Array, Array]:
+            key = jax.random.key(0)
+            parameters = self.sample(key, jnp.ones(dim, bool))
+            return self.labels(key, parameters, self.inputs(key, parameters, (num_pairs, dim)))
+
+        for name, found in zip(("labels", "targets"), jax.eval_shape(drawn), strict=True):
+            require(
+                found.shape == (num_pairs,),
+                f"{name} of {num_pairs} inputs have the shape {found.shape} in the class {self.kind}; a label is one "
+                f"number, so it must be ({num_pairs},)",
+            )
+
     def member_of(self, parameters: Parameters) -> Array:
         """The number of the member that a function is of: 0."""
         return jnp.zeros((), jnp.int32)

@@ -33,7 +33,6 @@ from icl_lab.families.task import NO_ARRAYS, TaskSpec
 from icl_lab.src import decoder
 from icl_lab.src.activations import Hook
 from icl_lab.src.causal import check_kind
-from icl_lab.src.checks import require
 from icl_lab.src.losses import LOSSES
 from icl_lab.src.model import Model, Params, as_model
 from icl_lab.src.prng import Purpose, purpose_key
@@ -63,7 +62,7 @@ def model_of(
     """
     for kind in {model.kind(layer) for layer in range(model.num_layers)}:
         check_kind(kind)
-    check_labels(function, dim, num_pairs)
+    function.check_labels(dim, num_pairs)
     classes = function.num_classes
     own_channels = max(classes, 1) * (model.token_width(dim) - dim)
 
@@ -101,22 +100,6 @@ def model_of(
 
     mean = by_length if lengths else mean_loss
     return plain._replace(losses=losses, mean_loss=mean, null_losses=null_losses, alone_without_vmap=True)
-
-
-def check_labels(function: FunctionClass, dim: int, num_pairs: int) -> None:
-    """`ConfigError` unless a label of a class is one number."""
-
-    def labels() -> tuple[Array, Array]:
-        key = make_key(0)
-        parameters = function.sample(key, jnp.ones(dim, bool))
-        return function.labels(key, parameters, function.inputs(key, parameters, (num_pairs, dim)))
-
-    for labels_of, shape in zip(("labels", "targets"), (each.shape for each in jax.eval_shape(labels)), strict=True):
-        require(
-            shape == (num_pairs,),
-            f"{labels_of} of {num_pairs} inputs have the shape {shape} in the class {function.kind}; a label is one "
-            f"number, so it must be ({num_pairs},)",
-        )
 
 
 def _first_pairs(batch: FunctionBatch, pairs: int) -> FunctionBatch:

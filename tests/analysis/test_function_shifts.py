@@ -18,7 +18,7 @@ from icl_lab.families.functions.classes.mixtures import TwoNoiseLevels
 from icl_lab.families.functions.config import Curriculum, FunctionModel, FunctionsConfig, PromptData
 from icl_lab.families.functions.shifts import NONE, SHIFTS
 from icl_lab.src.config import TrainConfig
-from icl_lab.src.prng import key
+from icl_lab.src.prng import Purpose, key
 from icl_lab.store import layout
 
 DIM, PAIRS, COUNT = 3, 7, 400
@@ -74,9 +74,10 @@ def test_of_a_mixture_errors_and_threshold_are_over_the_variance_of_its_members(
         each = [*function_shifts.measured(run, SHIFTS[name], COUNT, SLOW)][-1]
         assert each.variance == pytest.approx(variance, rel=0.3)
         assert each.losses["prior"].mean() == pytest.approx(each.variance, rel=0.1)
-    rows = last(table(function, [NONE, "skewed_covariance"], tmp_path))
-    assert {"oracle", "member_0", "member_1"} <= {who for _, who in rows.index}
-    assert not {"oracle", "member_0", "member_1"} & {*rows["best_baseline"].dropna()}
+    rows = last(table(TwoNoiseLevels(), [NONE], tmp_path))
+    assert rows.loc[(NONE, "oracle"), "loss"] < rows.loc[(NONE, "bayes"), "loss"]
+    assert {"member_0", "member_1"} <= {who for _, who in rows.index}
+    assert rows.loc[(NONE, "tf"), "best_baseline"] == "bayes"
 
 
 def test_noise_in_labels_leaves_their_variance_and_ridge_is_the_best_near_as_many_pairs_as_inputs(
@@ -86,7 +87,12 @@ def test_noise_in_labels_leaves_their_variance_and_ridge_is_the_best_near_as_man
     run = loaded(Linear(), tmp_path)
     size, pool = task.size_of(run.config), task.pool_of(run.config)
     drawn = function_shifts._draw(np.uint32(0), np.uint32(1), run.config.function, size, 4000, pool)
-    batch = relabelled(run.config, drawn, SHIFTS["noisy_labels"], 0)
+    test, other = (Purpose.TEST_SET, Purpose.FITTED)
+    batch, noisy = (relabelled(run.config, drawn, SHIFTS["noisy_labels"], 0, purpose) for purpose in (test, other))
+    noises = [np.ravel(np.asarray(each.y) - np.asarray(each.y_query)) for each in (batch, noisy)]
+    assert abs(np.corrcoef(*noises)[0, 1]) < 5 / np.sqrt(noises[0].size)
+    flat = [relabelled(run.config, drawn, SHIFTS["half_subspace"], 0, purpose).x for purpose in (test, other)]
+    np.testing.assert_array_equal(*flat)
     assert np.var(batch.y) == pytest.approx(DIM, rel=0.1)
     assert np.var(batch.y_query) == pytest.approx(DIM**2 / (DIM + 1), rel=0.1)
     rows = table(Linear(), ["noisy_labels"], tmp_path)

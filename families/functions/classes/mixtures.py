@@ -41,6 +41,11 @@ class Mixture(FunctionClass):
         for member in self.members:
             member.check(dim, num_pairs)
 
+    @property
+    def least_inputs(self) -> int:
+        """The most that a member needs."""
+        return max(member.least_inputs for member in self.members)
+
     def points(self, dim: int) -> int:
         """The most that a member has."""
         return max(member.points(dim) for member in self.members)

@@ -90,6 +90,12 @@ def test_fourier_regression_finds_a_series_of_its_order():
     close(noisy, linear_posterior(fourier_features(x, 2), series, 0.25).mean)
 
 
+def test_noise_that_rounding_would_lose_counts_as_none():
+    x = np.random.default_rng(5).normal(size=(20, 11, 5))
+    y = x @ np.arange(1.0, 6.0)
+    np.testing.assert_array_equal(linear_posterior(x, y, 1e-16).mean, linear_posterior(x, y).mean)
+
+
 def test_a_variance_is_above_0():
     x, y = prompts()
     with pytest.raises(ConfigError, match="noise_variance"):
