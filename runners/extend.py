@@ -22,6 +22,7 @@ from icl_lab.runners import llc
 from icl_lab.runners.llc import Llc
 from icl_lab.runners.pack import batched_hyperparameters, programs
 from icl_lab.runners.static_shape import Run, static_shape, training_part, with_values
+from icl_lab.src.checks import ConfigError
 from icl_lab.src.words import printable
 from icl_lab.store import best_params, checkpoint, layout, provenance, rundir, snapshots
 from icl_lab.store.atomic import json_text, write_blocks
@@ -73,6 +74,8 @@ def _is_shorter(path: Path, config: RunConfig) -> bool:
         alike = with_values(config, {"training.steps": there.training.steps})
         return rundir.stored_id(path) == config_id(there) == config_id(alike)
     except StoreError:  # other broken runs do not matter here
+        return False
+    except ConfigError:  # training of so few steps cannot be asked for, so the run is of other settings
         return False
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -107,14 +107,14 @@ MEANINGS_OF_COLUMNS = {
     "num_prompts": "whole prompts in the training set; inf: all are fresh",
     "test_id_*_loss": "loss on prompts as in training (`tf`: the model), mean over positions",
     "test_ood_*_loss": "loss on prompts of functions outside of the pool (`tf`: the model), mean over positions",
-    "*_scale": "(L_prior - L_model) / (L_prior - L_reference), over all positions",
+    "*_scale": "gain of the model / gain of the reference: (L_prior - L_model) / (L_prior - L_reference)",
 }
 
 # --- when it has trained ---
 
 
 def learnt(config: FunctionsConfig, summary: Summary) -> float | None:
-    """The scale on prompts as in training: 0 for the best constant, 1 for the reference."""
+    """The model's gain over the reference's on prompts as in training: 0 is the best constant, 1 the reference."""
     value = summary["headline"].get("id_scale")
     return None if value is None else float(value)
 
@@ -145,30 +145,39 @@ def _of_targets(config: FunctionsConfig, of_numbers: str, of_others: str) -> str
 
 
 def summary_lines(summary: Mapping[str, Any], run: Path, config: FunctionsConfig) -> list[str]:
-    """The losses by position, of the model, of the reference and of the baselines, and the scale."""
+    """The losses by position, of the model, of the reference and of the baselines, and the share of its gain."""
     numbers = summary["headline"]
     at = shown_positions(config.data.num_pairs)
     lines = [f"{unit(config)} on {numbers['tasks']} test prompts, after k pairs, ± s.e."]
     for prefix in (prefix for prefix in WHERE if f"{prefix}_{MODEL}_loss" in numbers):
-        lines.append(f"  {WHERE[prefix]:<34}" + "".join(f"{f'k = {k}':>14}" for k in at) + f"{'all k':>14}")
-        for name in predictors_of(numbers, prefix):
-            losses, errors = numbers[f"{prefix}_{name}_losses"], numbers[f"{prefix}_{name}_losses_se"]
-            cells = [_cell(losses[k], errors[k]) for k in at]
-            mean = _cell(numbers[f"{prefix}_{name}_loss"], numbers[f"{prefix}_{name}_loss_se"])
-            lines.append(f"    {label_of(config, name):<32}" + "".join(f"{cell:>14}" for cell in (*cells, mean)))
+        rows = _rows(numbers, prefix, at, config)
+        width = max(map(len, rows)) + 2
+        lines.append(f"  {WHERE[prefix]:<{width + 2}}" + "".join(f"{f'k = {k}':>14}" for k in at) + f"{'all k':>14}")
+        lines += [f"    {label:<{width}}" + "".join(f"{cell:>14}" for cell in cells) for label, cells in rows.items()]
         reasons = {name: numbers.get(f"{prefix}_{name}_loss_reason") for name in LABELS}
-        lines += [f"    {LABELS[name]:<32}  not defined: {reason}" for name, reason in reasons.items() if reason]
+        lines += [f"    {LABELS[name]:<{width}}  not defined: {reason}" for name, reason in reasons.items() if reason]
         if f"{prefix}_bayes_sampling_loss" in numbers:
             lines.append(
                 f"    sampling adds about {numbers[f'{prefix}_bayes_sampling_loss']:.1g} nats to the loss of Bayes"
             )
-        if f"{prefix}_scale" in numbers:
-            known = [_number(numbers[f"{prefix}_scales"][k]) for k in at]
-            scales = ["" if math.isnan(value) else f"{value:.3f}" for value in known]
-            mean = _cell(numbers[f"{prefix}_scale"], numbers[f"{prefix}_scale_se"])
-            label = f"scale: 1 is {label_of(config, numbers[f'{prefix}_reference'])}"
-            lines.append(f"    {label:<32}" + "".join(f"{cell:>14}" for cell in (*scales, mean)))
     return lines
+
+
+def _rows(
+    numbers: Mapping[str, Any], prefix: str, at: Sequence[int], config: FunctionsConfig
+) -> dict[str, tuple[str, ...]]:
+    """The losses of all predictors on a set, and the model's gain over the reference's, by what a row is called."""
+    rows = {}
+    for name in predictors_of(numbers, prefix):
+        losses, errors = numbers[f"{prefix}_{name}_losses"], numbers[f"{prefix}_{name}_losses_se"]
+        mean = _cell(numbers[f"{prefix}_{name}_loss"], numbers[f"{prefix}_{name}_loss_se"])
+        rows[label_of(config, name)] = (*(_cell(losses[k], errors[k]) for k in at), mean)
+    if f"{prefix}_scale" in numbers:
+        known = [_number(numbers[f"{prefix}_scales"][k]) for k in at]
+        mean = _cell(numbers[f"{prefix}_scale"], numbers[f"{prefix}_scale_se"])
+        label = f"gain / gain of {label_of(config, numbers[f'{prefix}_reference'])}"
+        rows[label] = (*("" if math.isnan(value) else f"{value:.3f}" for value in known), mean)
+    return rows
 
 
 def label_of(config: FunctionsConfig, names: str) -> str:

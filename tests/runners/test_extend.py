@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from icl_lab.families.functions.config import Curriculum, FunctionsConfig
 from icl_lab.families.regression.config import RegressionConfig
 from icl_lab.lab.configs.identity import config_id
 from icl_lab.lab.configs.presets import command_of
@@ -184,6 +185,19 @@ def test_only_finished_runs_that_are_equal_but_shorter_count(beside: Callable[..
         longer(SHORT, lr=0.5),
     ):
         assert shorter_runs(Run(new, other)) == []
+
+
+def test_a_run_that_is_too_short_for_a_curriculum_is_of_other_settings(tmp_path: Path) -> None:
+    """Its steps with the curriculum are a config that cannot be."""
+    short = FunctionsConfig(training=TrainConfig(steps=20))
+    rundir.begin(tmp_path / "short", short)
+    rundir.update_meta(tmp_path / "short", status="done", config_id=config_id(short))
+    growing = replace(
+        short, curriculum=Curriculum(start_dims=2, dims_every=10), training=replace(short.training, steps=50)
+    )
+    assert shorter_runs(Run(tmp_path / "new", growing)) == []
+    constant = replace(growing, curriculum=Curriculum())
+    assert shorter_runs(Run(tmp_path / "new", constant)) == [tmp_path / "short"]
 
 
 def test_the_longest_counts(tmp_path: Path) -> None:

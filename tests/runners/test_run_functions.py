@@ -107,7 +107,7 @@ def test_the_command_prints_meaning_first_and_a_table_by_position(run: Path, wor
     row = next(line for line in lines if line.strip().startswith("Bayes (exact)"))
     cell = f"{headline['id_bayes_losses'][0]:.3f} ±{headline['id_bayes_losses_se'][0]:.3f}"
     assert row.split("(exact)")[1].strip().startswith(f"{cell} ")
-    assert any(line.strip().startswith("scale: 1 is the pool's posterior") for line in lines)
+    assert any(line.strip().startswith("gain / gain of the pool's posterior") for line in lines)
 
 
 @pytest.mark.slow
