@@ -59,7 +59,7 @@ def _figure(table: pd.DataFrame, title: str, intervals: str) -> Figure:
         panel.set_title(style.plain(name))
         panel.set_yticks(range(len(settings)), [style.plain(setting) for setting in settings])
         panel.set_ylim(len(settings) - 0.5, -0.5)
-    handles = {name: Line2D([], [], linestyle="none", **look) for name, look in looks.items()}
+    handles = {name: Line2D([], [], linestyle="none", **look) for name, look in looks.items() if name}
     seeds = sorted(set(table["seeds"].astype(int)))
     counts = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
     style.legend_above(figure, handles)

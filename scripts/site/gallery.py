@@ -30,7 +30,7 @@ FIGURES = {
     "theory": ("preconditioned", "higher_order", "dual_modes", "escape_times"),
     "language_model": ("phases", "prior", "triggers", "text"),
     "stages": ("measured_linear", "unit_constant"),
-    "functions": ("curves", "shifts"),
+    "functions": ("curves", "classes", "shifts"),
 }
 IMAGE = r"!\[([^]]*)\]\({}\)"
 

@@ -22,12 +22,17 @@ MODELS, REFERENCE, BASELINE, NEIGHBOURS = (
 )
 # runs -> its panel, the reference and the baseline
 BESIDE = {
-    "linear": ("linear, baseline: averaging", "bayes", "averaging"),
-    "sparse_linear": ("sparse linear, baseline: lasso", "bayes", "lasso"),
-    "decision_tree": ("trees, baseline: boosted trees on signs", "bayes", "boosted_trees_on_signs"),
-    "relu_network": ("two-layer networks, baseline: network by Adam", "arc_cosine_regression", "adam_network"),
+    "linear": ("linear: Bayes is least squares; baseline: averaging", "bayes", "averaging"),
+    "sparse_linear": ("sparse linear; baseline: lasso", "bayes", "lasso"),
+    "decision_tree": ("trees; baseline: boosted trees on signs", "bayes", "boosted_trees_on_signs"),
+    "relu_network": (
+        "two-layer networks, best known: arc-cosine regression; baseline: network by Adam",
+        "arc_cosine_regression",
+        "adam_network",
+    ),
 }
 SHOWN = 2.5  # a loss that is too large for the figure: that of averaging is 6 after one pair and 3 after two
+LEAST_GAINED = 0.02  # of the constant's loss, by the reference: a share of less says nothing
 PARTS = {0.25: "after a quarter of the pairs", 0.5: "after half", 1.0: "after all but the query"}
 # class -> its words
 WORDS = {
@@ -64,6 +69,11 @@ CLASSES: Mapping[str, Callable[[Path], str]] = dict.fromkeys(
 )
 AT = {None: "20 000 steps", measures.EARLIER: "5000 steps"}
 CURRICULA = {"all_inputs": "all inputs", "from_two_inputs": "curriculum"}
+SIZE_WORDS = {
+    "one_layer": "one block, 32 channels",
+    "two_layers": "two blocks, 48 channels",
+    "three_layers": "three blocks, 64 channels",
+}
 SHIFTS = {
     "none": "none",
     "random_quadrants": "context in one orthant",
@@ -111,10 +121,17 @@ def on_fresh_functions(run: Path, name: str) -> Series:
 
 
 def gains(run: Path) -> Numbers:
-    """The gain over that of the reference at three positions; of pools that leave functions out, on these."""
+    """The gain over that of the reference at three positions, where that is no small part of the constant's loss.
+
+    Of pools that leave functions out, on these.
+    """
     headline = summary_part(run, "headline")
-    scales = headline.get("ood_scales", headline["id_scales"])
-    return {(words, ""): float(scales[round(part * (len(scales) - 1))]) for part, words in PARTS.items()}
+    where = "ood" if "ood_scales" in headline else "id"
+    scales = headline[f"{where}_scales"]
+    constant = measures.losses(run, "prior", where)
+    gained = (constant - measures.losses(run, headline[f"{where}_reference"], where)) / constant
+    at = {words: round(part * (len(scales) - 1)) for part, words in PARTS.items()}
+    return {(words, ""): float(scales[k]) for words, k in at.items() if gained[k] >= LEAST_GAINED}
 
 
 def distances_from_pools(run: Path, name: str) -> Series:
@@ -137,3 +154,8 @@ def errors_of_training(run: Path, name: str) -> Series:
     """The loss after 2 D pairs over training."""
     steps, errors = measures.history(run)
     return {("", CURRICULA[name]): (steps[1:], errors[1:])}
+
+
+def errors_by_dim(run: Path, name: str) -> Series:
+    """The loss after 2 D pairs of a size, against D."""
+    return {("", SIZE_WORDS[name]): ([measures.config_of(run).data.dim], [measures.error_at(2)(run)])}

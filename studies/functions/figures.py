@@ -19,5 +19,6 @@ FIGURES: tuple[AnyFigure, ...] = (
     Figure("pools", "Fresh functions: distance to the reference, divided by the distance of the pool's posterior", POOLS, curves.distances_from_pools, "functions in the pool, M", "ratio", log_x=True, profile="full", scale="linear"),
     Distances("shifts", "Excess over the best baseline under the same shift, divided by the labels' variance, last position", SHIFTED, curves.excesses_under_shifts, ("row", "column"), draw_cells, "full"),
     Figure("curriculum", "Linear functions, D = 10: error after 20 pairs over training", tuple(curves.CURRICULA), curves.errors_of_training, "training step", "error / D", log_y=True, means=False, by_seed=True, profile="full"),
+    Figure("sizes", "Linear functions: error after 2 D pairs", tuple(curves.SIZE_WORDS), curves.errors_by_dim, "inputs, D", "error / D", log_y=True, profile="full"),
 )
 # fmt: on

@@ -17,7 +17,7 @@ from icl_lab.studies.template import NOT_MEASURED
 if TYPE_CHECKING:
     import pandas as pd
 
-HALVES, TRAINING = "pools.csv", "curriculum.csv"
+HALVES, TRAINING, SIZES = "pools.csv", "curriculum.csv", "sizes.csv"
 
 
 def halves(folder: Path) -> str:
@@ -50,12 +50,29 @@ def log_rank(folder: Path) -> str:
     table = read_csv(path, ("x", "mean", "seed"), ("series",))
     with expecting(path, "a table of errors by seed over training"):
         times = {words: _times(table[table["series"] == words]) for words in CURRICULA.values()}
-        lines = ["| training | runs that come to the error | median step | log-rank test |", "|---|---|---|---|"]
+        lines = ["| training | runs that come to the error | median step |", "|---|---|---|"]
         for words, (steps, last) in times.items():
             reached = steps[np.isfinite(steps)]
             median = float(np.median(steps))
             at = f"{median:.0f}" if math.isfinite(median) else f"above {last:.0f}"
-            lines.append(f"| {words} | {len(reached)} of {len(steps)} | {at} | p = {_p_value(times):.2g} |")
+            lines.append(f"| {words} | {len(reached)} of {len(steps)} | {at} |")
+        lines += ["", f"The log-rank test gives p = {_p_value(times):.2g}."]
+    return "\n".join(lines)
+
+
+def sizes(folder: Path) -> str:
+    """The error after twice as many pairs as inputs, by size and number of inputs, with intervals over seeds."""
+    path = folder / SIZES
+    if not path.exists():
+        return NOT_MEASURED
+    table = read_csv(path, ("x", "mean", "low", "high"), ("series",))
+    with expecting(path, "a table of errors by size and D"):
+        dims = sorted(set(table["x"]))
+        lines = [f"| model | {' | '.join(f'{dim:.0f} inputs' for dim in dims)} |", f"|---|{'---|' * len(dims)}"]
+        for words, rows in table.groupby("series", sort=False):
+            found = [rows[rows["x"] == dim].iloc[0] for dim in dims]
+            cells = [f"{row['mean']:.2g} [{row['low']:.2g}, {row['high']:.2g}]" for row in found]
+            lines.append(f"| {words} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -76,4 +93,4 @@ def _p_value(times: Mapping[str, tuple[np.ndarray, float]]) -> float:
     return float(logrank(*parts).pvalue)
 
 
-TABLES: Mapping[str, Callable[[Path], str]] = {"halves": halves, "log_rank": log_rank}
+TABLES: Mapping[str, Callable[[Path], str]] = {"halves": halves, "log_rank": log_rank, "sizes": sizes}

@@ -138,8 +138,24 @@ def test_the_table_of_a_curriculum_has_the_log_rank_test_of_scipy(tmp_path: Path
     written(tmp_path / tables.TRAINING, rows)
     expected = logrank(CensoredData([1000.0], right=[1500.0] * 2), CensoredData([500.0] * 3)).pvalue
     text = tables.log_rank(tmp_path)
-    assert f"| all inputs | 1 of 3 | above 1500 | p = {expected:.2g} |" in text
-    assert "| curriculum | 3 of 3 | 500 | " in text
+    assert "| all inputs | 1 of 3 | above 1500 |" in text
+    assert "| curriculum | 3 of 3 | 500 |" in text
+    assert text.endswith(f"\n\nThe log-rank test gives p = {expected:.2g}.")
+
+
+def test_the_table_of_sizes_has_a_row_for_each_and_a_column_for_each_number_of_inputs(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [
+        {"panel": "", "series": words, "x": x, "mean": mean, "low": mean / 2, "high": 2 * mean}
+        for words, means in {"one block": (0.5, 0.8), "two blocks": (0.02, 0.3)}.items()
+        for x, mean in zip((3, 8), means, strict=True)
+    ]
+    written(tmp_path / tables.SIZES, rows)
+    assert tables.sizes(tmp_path).splitlines() == [
+        "| model | 3 inputs | 8 inputs |",
+        "|---|---|---|",
+        "| one block | 0.5 [0.25, 1] | 0.8 [0.4, 1.6] |",
+        "| two blocks | 0.02 [0.01, 0.04] | 0.3 [0.15, 0.6] |",
+    ]
 
 
 def test_the_table_of_pools_has_bounds_where_the_half_lies_beyond_the_grid(tmp_path: Path) -> None:
