@@ -145,7 +145,7 @@ def _of_targets(config: FunctionsConfig, of_numbers: str, of_others: str) -> str
 
 
 def summary_lines(summary: Mapping[str, Any], run: Path, config: FunctionsConfig) -> list[str]:
-    """The losses by position, of the model, of the reference and of the baselines, and the share of its gain."""
+    """The losses by position of the model, the reference and the baselines; the model's gain over the reference's."""
     numbers = summary["headline"]
     at = shown_positions(config.data.num_pairs)
     lines = [f"{unit(config)} on {numbers['tasks']} test prompts, after k pairs, ± s.e."]

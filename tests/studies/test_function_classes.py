@@ -74,6 +74,21 @@ def written(path: Path, rows: list[dict[str, object]]) -> Path:
     return path
 
 
+def test_a_gain_is_shown_where_the_reference_gains_and_on_functions_outside_of_a_pool(run: Path) -> None:
+    """At the first position the reference gains a hundredth, which says nothing; what is undefined is None."""
+    losses = {"prior": [1.0] * 5, "bayes": [1.0, 0.99, 0.5, 0.5, 0.2]}
+    of_set = {f"id_{who}_losses": values for who, values in losses.items()}
+    summarised(run, **of_set, id_scales=[None, -3.0, 0.5, 0.6, 0.9], id_reference="bayes")
+    _, half, last = curves.PARTS.values()
+    assert curves.gains(run) == {(half, ""): 0.5, (last, ""): 0.9}
+    outside = {name.replace("id_", "ood_"): values for name, values in of_set.items()}
+    fresh = {"ood_scales": [None, 0.1, 0.2, 0.2, 0.3], "ood_reference": "bayes"}
+    pool = run / "pool"
+    pool.mkdir()
+    summarised(pool, **of_set, **outside, **fresh, id_scales=[0.9] * 5, id_reference="bayes")
+    assert curves.gains(pool) == {(half, ""): 0.2, (last, ""): 0.3}
+
+
 def test_a_shift_is_measured_over_the_variance_of_its_labels(run: Path) -> None:
     """The prior's loss is the labels' variance over that of the class: of inputs three times as large, 9."""
     rows: list[dict[str, object]] = [
