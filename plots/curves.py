@@ -122,7 +122,8 @@ def _looks(table: pd.DataFrame, labels: Mapping[str, Any]) -> dict[str, dict[str
     spare = [name for name in names if name not in LOOKS and name not in ordered]
     looks = {name: dict(LOOKS.get(name) or {"color": ordered.get(name)}) for name in names}
     for number, name in enumerate(spare):
-        looks[name] = {"color": style.SERIES[number % len(style.SERIES)]}
+        again, colour = divmod(number, len(style.SERIES))
+        looks[name] = {"color": style.SERIES[colour], "linestyle": "--" if again else "-"}
     for look in looks.values() if labels["x_label"] in AS_LINES else ():
         if "marker" in look:
             del look["marker"], look["linestyle"], look["markersize"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -64,6 +65,8 @@ CLASSES: Mapping[str, Callable[[Path], str]] = dict.fromkeys(
     (*[kind for kind in WORDS if kind in RUNS], FURTHER), class_of
 )
 AT = {None: "20 000 steps", measures.EARLIER: "5000 steps"}
+GAINED = "gain / gain of the reference"
+DISTANCES = {step: f"distance / distance of the pool's posterior, {at}" for step, at in AT.items()}
 CURRICULA = {"all_inputs": "all inputs", "from_two_inputs": "curriculum"}
 SIZE_WORDS = {
     "one_layer": "one block, 32 channels",
@@ -130,10 +133,12 @@ def gains(run: Path) -> Numbers:
     return {(words, ""): float(scales[k]) for words, k in at.items() if gained[k] >= LEAST_GAINED}
 
 
-def distances_from_pools(run: Path, name: str) -> Series:
-    """On fresh functions, the distance to the reference over that of the pool's posterior, against M."""
+def after_pools(run: Path, name: str) -> Series:
+    """On fresh functions against M: the gain over the reference's, and distances over those of the pool's posterior."""
+    shown = {GAINED: measures.gain(run, "ood")}
+    shown |= {panel: measures.distance_over_pool(run, step) for step, panel in DISTANCES.items()}
     at = [measures.pool_size(run)]
-    return {(class_of(run), words): (at, [measures.distance_over_pool(run, step)]) for step, words in AT.items()}
+    return {(panel, class_of(run)): (at, [value]) for panel, value in shown.items() if math.isfinite(value)}
 
 
 def excesses_under_shifts(run: Path) -> dict[tuple[str, str, str], float]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -197,14 +198,15 @@ def reference_of(run: Path) -> str:
 def distance_over_pool(run: Path, step: int | None = None) -> float:
     """On fresh functions, the model's excess over the reference, divided by the excess of the pool's posterior.
 
-    1 where it memorises. An excess of squared errors over Bayes is the squared distance to Bayes. At a step it is that
-    of the record's prompts, fewer than those of the test.
+    1 where it memorises; infinite where the pool's posterior is no worse than the reference, as with very many
+    functions. An excess of squared errors over Bayes is the squared distance to Bayes. At a step it is that of the
+    record's prompts, fewer than those of the test.
     """
     headline: dict[str, Any] = summary_part(run, "headline")
     model, best, pool = (headline[f"ood_{who}_loss"] for who in (MODEL, reference_of(run), "pool"))
     if step is not None:
         (model,) = (r["eval_ood_loss"] for r in read_metrics(run, ["step", "eval_ood_loss"]) if r["step"] == step)
-    return float((model - best) / (pool - best))
+    return float((model - best) / (pool - best)) if pool > best else math.inf
 
 
 def log2_half(runs: Sequence[Path], step: int | None = None) -> float:
@@ -217,12 +219,11 @@ def log2_half(runs: Sequence[Path], step: int | None = None) -> float:
 
 
 def crossing(at: Sequence[float], ratios: Sequence[float]) -> float:
-    """Where the ratios first fall to one half, linear between points."""
-    if ratios[0] <= HALF:
-        return float(at[0])
-    for (x, high), (after, low) in zip(
-        zip(at, ratios, strict=True), zip(at[1:], ratios[1:], strict=True), strict=False
-    ):
+    """Where the ratios first fall to one half, linear between points; those that are not finite are left out."""
+    points = [point for point in zip(at, ratios, strict=True) if math.isfinite(point[1])]
+    if points and points[0][1] <= HALF:
+        return float(points[0][0])
+    for (x, high), (after, low) in pairwise(points):
         if low <= HALF:
             return float(x + (after - x) * (high - HALF) / (high - low))
     return math.inf

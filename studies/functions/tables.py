@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from icl_lab.store.readers import expecting, read_csv
-from icl_lab.studies.functions.curves import AT, CURRICULA
+from icl_lab.studies.functions.curves import AT, CURRICULA, DISTANCES
 from icl_lab.studies.functions.measures import ERROR, crossing
 from icl_lab.studies.template import NOT_MEASURED
 
@@ -27,9 +27,9 @@ def halves(folder: Path) -> str:
         return NOT_MEASURED
     table = read_csv(path, ("x", "mean"), ("panel", "series"))
     with expecting(path, "a table of means by class, step and M"):
-        lines = [f"| class | {' | '.join(AT.values())} |", f"|---|{'---|' * len(AT)}"]
-        for kind, rows in table.groupby("panel", sort=False):
-            found = [_half(rows[rows["series"] == words].sort_values("x")) for words in AT.values()]
+        lines = [f"| functions | {' | '.join(AT.values())} |", f"|---|{'---|' * len(AT)}"]
+        for kind, rows in table.groupby("series", sort=False):
+            found = [_half(rows[rows["panel"] == panel].sort_values("x")) for panel in DISTANCES.values()]
             lines.append(f"| {kind} | {' | '.join(found)} |")
     return "\n".join(lines)
 
@@ -39,7 +39,7 @@ def _half(rows: pd.DataFrame) -> str:
     where = crossing(np.log2(rows["x"].to_numpy(float)).tolist(), rows["mean"].tolist())
     if math.isinf(where):
         return f"above {rows['x'].max():.0f}"
-    return f"at most {rows['x'].min():.0f}" if 2**where <= rows["x"].min() else f"{2**where:.2g}"
+    return f"at most {rows['x'].min():.0f}" if 2**where <= rows["x"].min() else f"{float(f'{2**where:.2g}'):g}"
 
 
 def log_rank(folder: Path) -> str:

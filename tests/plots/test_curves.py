@@ -236,6 +236,13 @@ def test_tokens_have_colours_that_stand_for_nothing_else(tmp_path: Path) -> None
     assert len({to_hex(line.get_color()) for line in figure.axes[0].get_lines()}) == 5
 
 
+def test_more_series_than_colours_are_told_apart_by_dashes(tmp_path: Path) -> None:
+    names = [f"class {k}" for k in range(len(style.SERIES) + 1)]
+    figure = drawn(rows_of([{("", name): ([0, 1], [1.0, 2.0]) for name in names}]), tmp_path)
+    lines = figure.axes[0].get_lines()
+    assert len({(line.get_color(), line.get_linestyle()) for line in lines}) == len(names)
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [({"seed": "first"}, "column seed"), ({"diverged": "yes"}, "column diverged"), ({"censored": "left"}, "none of")],

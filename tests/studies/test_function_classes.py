@@ -108,6 +108,8 @@ def test_where_a_ratio_falls_to_one_half() -> None:
     assert measures.crossing([0.0, 2.0, 4.0], [0.4, 0.9, 0.1]) == 0.0
     assert measures.crossing([0.0, 2.0, 4.0], [1.0, 0.9, 0.6]) == math.inf
     assert measures.crossing([0.0, 2.0, 4.0], [1.0, 0.5, 0.9]) == 2.0
+    assert measures.crossing([0.0, 1.0, 2.0, 4.0], [1.0, math.inf, 0.75, 0.25]) == 3.0
+    assert measures.crossing([0.0, 2.0], [math.inf, math.inf]) == math.inf
 
 
 def test_the_distance_to_a_reference_is_taken_over_that_of_the_pools_posterior(run: Path) -> None:
@@ -119,6 +121,12 @@ def test_the_distance_to_a_reference_is_taken_over_that_of_the_pools_posterior(r
     (run / layout.METRICS).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     assert measures.distance_over_pool(run) == pytest.approx(0.5, rel=1e-12)
     assert measures.distance_over_pool(run, 5000) == pytest.approx(0.25, rel=1e-12)
+
+
+def test_there_is_no_half_of_the_distance_of_a_pools_posterior_that_is_as_good_as_the_reference(run: Path) -> None:
+    """A quotient by a negative distance would be below one half, as of a model that knows the class."""
+    summarised(run, ood_tf_loss=0.5, ood_bayes_loss=0.1, ood_pool_loss=0.09, ood_reference="bayes")
+    assert measures.distance_over_pool(run) == math.inf
 
 
 @pytest.mark.parametrize(("chooses", "place"), [(True, 0.0), (False, 1.0)])
@@ -175,19 +183,19 @@ def test_the_table_of_sizes_has_a_row_for_each_and_a_column_for_each_number_of_i
 
 def test_the_table_of_pools_has_bounds_where_the_half_lies_beyond_the_grid(tmp_path: Path) -> None:
     ratios = {
-        ("linear", "20 000 steps"): (1.0, 0.75, 0.25),
-        ("linear", "5000 steps"): (0.4, 0.3, 0.2),
-        ("quadratic", "20 000 steps"): (1.0, 0.9, 0.8),
-        ("quadratic", "5000 steps"): (1.0, 0.5, 0.2),
+        ("linear", None): (1.0, 0.75, 0.25),
+        ("linear", measures.EARLIER): (0.4, 0.3, 0.2),
+        ("quadratic", None): (1.0, 0.9, 0.8),
+        ("quadratic", measures.EARLIER): (1.0, 0.5, 0.2),
     }
     rows: list[dict[str, object]] = [
-        {"panel": kind, "series": at, "x": x, "mean": mean}
+        {"panel": curves.DISTANCES[at], "series": kind, "x": x, "mean": mean}
         for (kind, at), means in ratios.items()
         for x, mean in zip((1, 4, 16), means, strict=True)
     ]
     written(tmp_path / tables.HALVES, rows)
     lines = tables.halves(tmp_path).splitlines()
-    assert lines[0] == "| class | 20 000 steps | 5000 steps |"
+    assert lines[0] == "| functions | 20 000 steps | 5000 steps |"
     assert lines[2:] == ["| linear | 8 | at most 1 |", "| quadratic | above 16 | 4 |"]
 
 
