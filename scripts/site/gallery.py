@@ -30,7 +30,7 @@ FIGURES = {
     "theory": ("preconditioned", "higher_order", "dual_modes", "escape_times"),
     "language_model": ("phases", "prior", "triggers", "text"),
     "stages": ("measured_linear", "unit_constant"),
-    "functions": ("curves", "classes", "shifts"),
+    "functions": ("curves", "classes", "pools", "shifts"),
 }
 IMAGE = r"!\[([^]]*)\]\({}\)"
 
@@ -72,16 +72,21 @@ def text() -> str:
 
 
 def command(study: str, figure: str) -> str:
-    """What measures a figure's claims, or another claim of its runs, and draws it."""
+    """What trains all that a figure shows, and draws it: few claims whose runs these are, or else a profile."""
     from icl_lab.studies.run import figures_with
     from icl_lab.studies.study import load
 
     own = load(study)
     (drawn,) = (each for each in own.figures if each.name == figure)
-    with_it = [claim.name for claim in own.claims if drawn in figures_with(own, [claim])]
-    of_it = [claim.name for claim in own.claims if claim.figure == figure and claim.name in with_it]
-    if chosen := (of_it or with_it)[:2]:
-        return f"python -m studies.run {study} --claims {' '.join(chosen)}"
+    claims = sorted(own.claims, key=lambda claim: claim.figure != figure)
+    chosen, lacking = [], {*drawn.run_names}
+    while lacking and claims:
+        best = max(claims, key=lambda claim: len(lacking.intersection(claim.trained)))
+        chosen.append(best)
+        claims.remove(best)
+        lacking -= {*best.trained}
+    if chosen and not lacking and drawn in figures_with(own, chosen):
+        return f"python -m studies.run {study} --claims {' '.join(claim.name for claim in chosen)}"
     return f"python -m studies.run {study} --profile {drawn.profile}"
 
 

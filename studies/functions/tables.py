@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from icl_lab.src import intervals
 from icl_lab.store.readers import expecting, read_csv
 from icl_lab.studies.functions.curves import AT, CURRICULA, DISTANCES
 from icl_lab.studies.functions.measures import ERROR, crossing
@@ -21,25 +22,38 @@ HALVES, TRAINING, SIZES = "pools.csv", "curriculum.csv", "sizes.csv"
 
 
 def halves(folder: Path) -> str:
-    """The number of functions at which the mean distance falls to one half, by class, at two steps of training."""
+    """The number of functions at which the distance falls to one half, by class, at two steps of training.
+
+    Geometric means over seeds with 90 % intervals; and in how many seeds it is at the grid's beginning or never.
+    """
     path = folder / HALVES
     if not path.exists():
         return NOT_MEASURED
-    table = read_csv(path, ("x", "mean"), ("panel", "series"))
-    with expecting(path, "a table of means by class, step and M"):
+    table = read_csv(path, ("x", "mean", "seed"), ("panel", "series"))
+    with expecting(path, "a table of distances by seed, class, step and M"):
         lines = [f"| functions | {' | '.join(AT.values())} |", f"|---|{'---|' * len(AT)}"]
         for kind, rows in table.groupby("series", sort=False):
-            found = [_half(rows[rows["panel"] == panel].sort_values("x")) for panel in DISTANCES.values()]
+            found = [_half(rows[rows["panel"] == panel]) for panel in DISTANCES.values()]
             lines.append(f"| {kind} | {' | '.join(found)} |")
     return "\n".join(lines)
 
 
 def _half(rows: pd.DataFrame) -> str:
-    """M at one half in words, a bound where it lies beyond the grid."""
-    where = crossing(np.log2(rows["x"].to_numpy(float)).tolist(), rows["mean"].tolist())
-    if math.isinf(where):
-        return f"above {rows['x'].max():.0f}"
-    return f"at most {rows['x'].min():.0f}" if 2**where <= rows["x"].min() else f"{float(f'{2**where:.2g}'):g}"
+    """M at one half in words: the mean over seeds, or of how many it is no number."""
+    by_seed = [of_seed.sort_values("x") for _, of_seed in rows.groupby("seed")]
+    halves = [2 ** crossing(np.log2(seed["x"].to_numpy(float)).tolist(), seed["mean"].tolist()) for seed in by_seed]
+    least, seeds = rows["x"].min(), len(halves)
+    bounds = (sum(half <= least for half in halves), f"at most {least:.0f}"), (halves.count(math.inf), "never")
+    beyond = [f"{words} in {number} of {seeds} seeds" for number, words in bounds if number]
+    if beyond:
+        return ", ".join(beyond)
+    mean, low, high, _ = (_rounded(value) for value in intervals.of(np.array(halves), "log"))
+    return f"{mean} [{low}, {high}]"
+
+
+def _rounded(value: float) -> str:
+    """A number to two digits, without an exponent."""
+    return f"{float(f'{value:.2g}'):g}"
 
 
 def log_rank(folder: Path) -> str:

@@ -9,6 +9,8 @@ import pytest
 from PIL import Image
 
 from icl_lab.scripts.site import build, check, gallery, moving_picture
+from icl_lab.studies.run import figures_with
+from icl_lab.studies.study import load
 from tests.doors import Ran, Refused, ran, refused
 
 __all__ = ["ran", "refused"]
@@ -141,6 +143,20 @@ def test_every_figure_of_the_gallery_has_a_command_and_the_page_is_what_the_repo
     figures = sum(len(names) for names in gallery.FIGURES.values())
     assert figures >= 25
     assert (page.count("!["), page.count("python -m studies.run ")) == (figures, figures)
+
+
+@pytest.mark.parametrize(
+    ("name", "figure"), [(study, figure) for study, of in gallery.FIGURES.items() for figure in of]
+)
+def test_the_claims_that_a_figures_command_names_train_all_that_it_shows(name: str, figure: str) -> None:
+    study, words = load(name), gallery.command(name, figure).split()
+    (drawn,) = (each for each in study.figures if each.name == figure)
+    if "--claims" in words:
+        claims = [claim for claim in study.claims if claim.name in words]
+        assert {*drawn.run_names} <= {run for claim in claims for run in claim.trained}
+        assert drawn in figures_with(study, claims)
+    else:
+        assert words[-2:] == ["--profile", drawn.profile]
 
 
 def test_a_film_ends_where_the_layer_is_gradient_descent(tmp_path: Path) -> None:

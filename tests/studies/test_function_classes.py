@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.stats import CensoredData, logrank
 
 from icl_lab.families.functions import task
@@ -181,22 +182,27 @@ def test_the_table_of_sizes_has_a_row_for_each_and_a_column_for_each_number_of_i
     ]
 
 
-def test_the_table_of_pools_has_bounds_where_the_half_lies_beyond_the_grid(tmp_path: Path) -> None:
+def test_the_table_of_pools_says_in_how_many_seeds_there_is_no_half(tmp_path: Path) -> None:
+    """From .75 at 4 to .25 at 16 the half is at 8, which is the geometric mean of 4, 8 and 16 too."""
     ratios = {
-        ("linear", None): (1.0, 0.75, 0.25),
-        ("linear", measures.EARLIER): (0.4, 0.3, 0.2),
-        ("quadratic", None): (1.0, 0.9, 0.8),
-        ("quadratic", measures.EARLIER): (1.0, 0.5, 0.2),
+        ("linear", None): ((1.0, 0.75, 0.25),) * 3,
+        ("linear", measures.EARLIER): ((0.4, 0.3, 0.2), (1.0, 0.5, 0.2), (1.0, 0.5, 0.2)),
+        ("quadratic", None): ((1.0, 0.9, 0.8), (1.0, 0.75, 0.25), (1.0, 0.9, 0.8)),
+        ("quadratic", measures.EARLIER): ((1.0, 0.5, 0.2), (1.0, 0.75, 0.25), (1.0, 1.0, 0.5)),
     }
     rows: list[dict[str, object]] = [
-        {"panel": curves.DISTANCES[at], "series": kind, "x": x, "mean": mean}
-        for (kind, at), means in ratios.items()
-        for x, mean in zip((1, 4, 16), means, strict=True)
+        {"panel": curves.DISTANCES[at], "series": kind, "x": x, "mean": value, "seed": seed}
+        for (kind, at), of_seeds in ratios.items()
+        for seed, values in enumerate(of_seeds)
+        for x, value in zip((1, 4, 16), values, strict=True)
     ]
     written(tmp_path / tables.HALVES, rows)
     lines = tables.halves(tmp_path).splitlines()
     assert lines[0] == "| functions | 20 000 steps | 5000 steps |"
-    assert lines[2:] == ["| linear | 8 | at most 1 |", "| quadratic | above 16 | 4 |"]
+    half = stats.sem([2, 3, 4]) * stats.t.ppf(0.95, 2)  # in log2 M
+    of_three = f"| 8 [{2 ** (3 - half):.2g}, {2 ** (3 + half):.2g}] |"
+    assert lines[2] == "| linear | 8 [8, 8] | at most 1 in 1 of 3 seeds |"
+    assert lines[3] == f"| quadratic | never in 2 of 3 seeds {of_three}"
 
 
 def test_the_classes_of_the_figure_are_those_that_are_trained() -> None:
