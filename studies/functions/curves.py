@@ -65,7 +65,7 @@ CLASSES: Mapping[str, Callable[[Path], str]] = dict.fromkeys(
     (*[kind for kind in WORDS if kind in RUNS], FURTHER), class_of
 )
 AT = {None: "20 000 steps", measures.EARLIER: "5000 steps"}
-GAINED = "gain / gain of the reference"
+GAINED = f"gain / gain of the reference, {AT[None]}"
 DISTANCES = {step: f"distance / distance of the pool's posterior, {at}" for step, at in AT.items()}
 CURRICULA = {"all_inputs": "all inputs", "from_two_inputs": "curriculum"}
 SIZE_WORDS = {

@@ -18,5 +18,6 @@ REMARKS: dict[str, str] = {
     "shift_subspace": "The excess is as large as without the shift. Our inputs lie in two of five dimensions.",
     "shift_skewed": "The excess is twice as large as without the shift. Two of eight seeds are above .1.",
     "curriculum_sooner": "Six of eight runs on all inputs come to the error in 10 000 steps, three of eight with a curriculum. All inputs are in use from step 4000 on. Runs with D = 10 have a short plateau: the errors of most fall before step 2500. The paper's have D = 20.",
+    "half_quadratic": "The quotient is lowest with 16 or 64 functions, .53 to .69 by seed. With 16 or more models gain .44 to .62 of what Bayes gains.",
 }
 # fmt: on
