@@ -122,7 +122,8 @@ def given_command(words: Sequence[object]) -> str:
 def spare_foreign_files(foreign: dict[str, bytes], names: Sequence[str], run: Path | None, swept: Paths) -> list[str]:
     """Gives commands one after another, and compares every file that was there before any of them."""
     with folder_with(foreign, run, swept) as at:
-        own = set() if run is None else {at / "run" / name for name in [*manifest.names(at / "run"), layout.MANIFEST]}
+        names_in_run = [] if run is None else [*manifest.names(run), *manifest.files(run), layout.MANIFEST]
+        own = {at / "run" / name for name in names_in_run}
         cells = set((at / "runs").glob("lsa1*/**/*"))
         before = {path: path.read_bytes() for path in at.rglob("*") if path.is_file() and path not in own | cells}
         refusals = [given_command(COMMANDS[name](at, swept)) for name in names]
