@@ -7,7 +7,7 @@ purposes share a key.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -55,8 +55,12 @@ def in_float64() -> bool:
 
 
 def of_fields(config: RegressionConfig, *names: str) -> RegressionConfig:
-    """The config with these fields and all else at its default: runs alike in them share what depends on them alone."""
-    return RegressionConfig(**{name: getattr(config, name) for name in names})
+    """The config with these fields and all else at its default: runs alike in them share what depends on them alone.
+
+    The numbers of tasks are kept too: large contexts may allow fewer of them than the defaults.
+    """
+    own = {field.name for field in fields(config)}
+    return RegressionConfig(**{name: getattr(config, name) for name in {*names, *config.tasks_at_once} & own})
 
 
 def batches(config: RegressionConfig) -> BatchFn:

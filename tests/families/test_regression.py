@@ -11,6 +11,7 @@ from icl_lab.families.regression.task import (
     corrupted_step_size_batch,
     evaluation_context,
     make_test_batch,
+    of_fields,
     step_size_batch,
 )
 from icl_lab.families.task import task_key
@@ -131,3 +132,12 @@ def test_step_sizes_of_a_corruption_do_not_depend_on_order_and_placement():
         corrupted_step_size_batch(replace(CONFIG, eval=placed)), corrupted_step_size_batch(CONFIG), strict=True
     ):
         np.testing.assert_array_equal(a, b)
+
+
+def test_what_runs_share_of_large_contexts_does_not_take_more_tasks_than_these_allow() -> None:
+    """65 536 tasks, the default, are too many for contexts of 512 pairs of 128 inputs."""
+    config = replace(
+        CONFIG, data=replace(CONFIG.data, num_pairs=512, dim=128), eval_tasks=8, test_tasks=16, step_size_tasks=32
+    )
+    kept = of_fields(config, "data", "data_seed")
+    assert (kept.eval_tasks, kept.test_tasks, kept.step_size_tasks) == (8, 16, 32)

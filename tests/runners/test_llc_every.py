@@ -75,7 +75,7 @@ def test_diverged_chains_are_no_number_and_the_progress_says_so(workshop: Worksh
     [
         pytest.param(
             (),
-            "began with --llc_every 2 --llc_batch_size 32 --llc_tasks 128 --llc_chains 3 --llc_burn_in 10 ",
+            "was started with --llc_every 2 --llc_batch_size 32 --llc_tasks 128 --llc_chains 3 --llc_burn_in 10 ",
             marks=pytest.mark.slow,
         ),
         ((*EVERY, "--llc_nbeta", 10), "--llc_draws 40; give these to resume it, or give --overwrite to retrain it"),

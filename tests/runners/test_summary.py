@@ -89,8 +89,8 @@ def test_a_clean_run_in_an_order_says_what_knows_the_order(workshop: Workshop, t
     """On contexts that are not corrupted, and nothing more than before where nothing is ordered."""
     run = workshop.finished("trained_easy2hard", LSA1, "--train_ordering", "easy2hard")
     rows = [row.strip() for row in table(summary_text(run))]
-    assert [row[:20] for row in rows[3:5]] == ["1 step, a step size ", "the same, fitted on "]
-    assert rows[1].startswith("gradient descent, 1 step ")
+    assert [row[:20] for row in rows[1:3]] == ["1 step, a step size ", "the same, fitted on "]
+    assert rows[3].startswith("gradient descent, 1 step ")
     assert "Bayes over masks" not in "".join(rows)
     found = json.loads((run / layout.COMPARATORS).read_text())
     assert found["gd_positions"]["loss"] < found["gd_positions_trained"]["loss"]

@@ -49,7 +49,7 @@ def test_the_axes_are_those_of_the_family(workshop: Workshop, tmp_path: Path) ->
         ("inf", "1", "done"),
     ]
     assert {row["exp"].rpartition("-")[0] for row in rows} == {
-        f"tiny_D2_M{m}_triangle_steps20_seed0" for m in ("4", "inf")
+        f"tiny_1layer_D2_M{m}_triangle_steps20_seed0" for m in ("4", "inf")
     }
 
 
