@@ -57,10 +57,10 @@ def in_float64() -> bool:
 def of_fields(config: RegressionConfig, *names: str) -> RegressionConfig:
     """The config with these fields and all else at its default: runs alike in them share what depends on them alone.
 
-    The numbers of tasks are kept too: large contexts may allow fewer of them than the defaults.
+    Other numbers of tasks are the least, 2: large contexts may not allow the defaults.
     """
-    own = {field.name for field in fields(config)}
-    return RegressionConfig(**{name: getattr(config, name) for name in {*names, *config.tasks_at_once} & own})
+    counts = dict.fromkeys({field.name for field in fields(config)} & {*config.tasks_at_once}, 2)
+    return RegressionConfig(**counts | {name: getattr(config, name) for name in names})
 
 
 def batches(config: RegressionConfig) -> BatchFn:
