@@ -44,7 +44,9 @@ def _half(rows: pd.DataFrame) -> str:
     halves = [2 ** crossing(np.log2(seed["x"].to_numpy(float)).tolist(), seed["mean"].tolist()) for seed in by_seed]
     least, seeds = rows["x"].min(), len(halves)
     bounds = (sum(half <= least for half in halves), f"at most {least:.0f}"), (halves.count(math.inf), "never")
-    beyond = [f"{words} in {number} of {seeds} seeds" for number, words in bounds if number]
+    beyond = [
+        words if number == seeds else f"{words} in {number} of {seeds} seeds" for number, words in bounds if number
+    ]
     if beyond:
         return ", ".join(beyond)
     mean, low, high, _ = (_rounded(value) for value in intervals.of(np.array(halves), "log"))
@@ -64,14 +66,12 @@ def log_rank(folder: Path) -> str:
     table = read_csv(path, ("x", "mean", "seed"), ("series",))
     with expecting(path, "a table of errors by seed over training"):
         times = {words: _times(table[table["series"] == words]) for words in CURRICULA.values()}
-        lines = ["| training | runs that come to the error | median step |", "|---|---|---|"]
+        found = []
         for words, (steps, last) in times.items():
-            reached = steps[np.isfinite(steps)]
             median = float(np.median(steps))
             at = f"{median:.0f}" if math.isfinite(median) else f"above {last:.0f}"
-            lines.append(f"| {words} | {len(reached)} of {len(steps)} | {at} |")
-        lines += ["", f"The log-rank test gives p = {_p_value(times):.2g}."]
-    return "\n".join(lines)
+            found.append(f"{words}, {np.isfinite(steps).sum()} of {len(steps)}, median step {at}")
+    return f"Runs that come to it: {'; '.join(found)} (log-rank test, p = {_p_value(times):.2g})."
 
 
 def sizes(folder: Path) -> str:

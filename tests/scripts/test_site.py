@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from icl_lab.scripts.site import build, check, gallery, moving_picture
+from icl_lab.studies.functions.runs import POOLED
 from icl_lab.studies.run import figures_with
 from icl_lab.studies.study import load
 from tests.doors import Ran, Refused, ran, refused
@@ -157,6 +158,12 @@ def test_the_claims_that_a_figures_command_names_train_all_that_it_shows(name: s
         assert drawn in figures_with(study, claims)
     else:
         assert words[-2:] == ["--profile", drawn.profile]
+
+
+def test_a_figure_of_six_pools_is_drawn_by_six_claims_and_no_profile() -> None:
+    """A gallery that named profiles alone would pass the test above."""
+    names = gallery.command("functions", "pools").partition("--claims ")[2].split()
+    assert sorted(names) == sorted(f"half_{kind}" for kind in POOLED)
 
 
 def test_a_film_ends_where_the_layer_is_gradient_descent(tmp_path: Path) -> None:

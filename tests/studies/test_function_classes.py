@@ -162,9 +162,8 @@ def test_the_table_of_a_curriculum_has_the_log_rank_test_of_scipy(tmp_path: Path
     written(tmp_path / tables.TRAINING, rows)
     expected = logrank(CensoredData([1000.0], right=[1500.0] * 2), CensoredData([500.0] * 3)).pvalue
     text = tables.log_rank(tmp_path)
-    assert "| all inputs | 1 of 3 | above 1500 |" in text
-    assert "| curriculum | 3 of 3 | 500 |" in text
-    assert text.endswith(f"\n\nThe log-rank test gives p = {expected:.2g}.")
+    assert "all inputs, 1 of 3, median step above 1500; curriculum, 3 of 3, median step 500 " in text
+    assert text.endswith(f" (log-rank test, p = {expected:.2g}).")
 
 
 def test_the_table_of_sizes_has_a_row_for_each_and_a_column_for_each_number_of_inputs(tmp_path: Path) -> None:
@@ -189,6 +188,8 @@ def test_the_table_of_pools_says_in_how_many_seeds_there_is_no_half(tmp_path: Pa
         ("linear", measures.EARLIER): ((0.4, 0.3, 0.2), (1.0, 0.5, 0.2), (1.0, 0.5, 0.2)),
         ("quadratic", None): ((1.0, 0.9, 0.8), (1.0, 0.75, 0.25), (1.0, 0.9, 0.8)),
         ("quadratic", measures.EARLIER): ((1.0, 0.5, 0.2), (1.0, 0.75, 0.25), (1.0, 1.0, 0.5)),
+        ("fourier", None): ((1.0, 0.9, 0.8),) * 3,
+        ("fourier", measures.EARLIER): ((0.4, 0.3, 0.2),) * 3,
     }
     rows: list[dict[str, object]] = [
         {"panel": curves.DISTANCES[at], "series": kind, "x": x, "mean": value, "seed": seed}
@@ -203,6 +204,7 @@ def test_the_table_of_pools_says_in_how_many_seeds_there_is_no_half(tmp_path: Pa
     of_three = f"| 8 [{2 ** (3 - half):.2g}, {2 ** (3 + half):.2g}] |"
     assert lines[2] == "| linear | 8 [8, 8] | at most 1 in 1 of 3 seeds |"
     assert lines[3] == f"| quadratic | never in 2 of 3 seeds {of_three}"
+    assert lines[4] == "| fourier | never | at most 1 |"
 
 
 def test_the_classes_of_the_figure_are_those_that_are_trained() -> None:
